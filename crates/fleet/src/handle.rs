@@ -1,6 +1,6 @@
 //! The handle of a fleet for its users.
 
-use super::engine::{Access, Local, Refused, ServerPlaces, SettingKind, Shared, open_memory};
+use super::engine::{Access, Local, ServerPlaces, SettingKind, Shared, open_memory};
 use super::follow::Follow;
 use super::lease::DEFAULT_LEASE;
 use super::listed::Listed;
@@ -205,7 +205,7 @@ impl Fleet {
     /// Sets a schedule, in place of any earlier one of its id; and starts due runs from now on.
     pub async fn schedule(&self, schedule: &Schedule) -> Result<(), Error> {
         let engine = self.engine()?;
-        engine.write_schedule(schedule, None).await.map_err(Refused::into_error)?;
+        engine.write_schedule(schedule, None).await?;
         self.keep_schedules()
     }
 

@@ -1,6 +1,6 @@
 //! The calls for operators of a whole fleet: pause queues, drain workers, try many jobs again.
 
-use super::engine::{Engine, Refused, SettingKind, Shared};
+use super::engine::{Engine, SettingKind, Shared};
 use super::listing::{Filter, JobList};
 use super::name::{DEFAULT_QUEUE, check_name};
 use super::presence::{has_paused, is_closing, queues_of, serves};
@@ -126,7 +126,7 @@ impl dyn Engine {
         payload: Bytes,
         length: Option<Duration>,
     ) -> Result<(), Error> {
-        self.set(&kind.of(name), payload, None, length).await.map_err(Refused::into_error)
+        Ok(self.set(&kind.of(name), payload, None, length).await?)
     }
 }
 

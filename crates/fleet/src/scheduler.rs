@@ -87,7 +87,7 @@ async fn start_due(engine: &Shared, known: &mut Known, id: &str) -> Result<Plan,
         let after = Schedule { last_at: Some(due), ..schedule.clone() };
         match engine.write_schedule(&after, Some(*revision)).await {
             Ok(()) | Err(Refused::Conflict) => {}
-            Err(refused) => return Err(refused.into_error()),
+            Err(refused) => return Err(refused.into()),
         }
         reread_one(engine, known, id).await?;
     }
@@ -116,9 +116,8 @@ fn parsed(id: String, stored: &Stored) -> Option<(String, (Schedule, u64))> {
 impl dyn Engine {
     /// `over`: `None`: over whatever there is.
     pub(crate) async fn write_schedule(&self, schedule: &Schedule, over: Option<u64>) -> Result<(), Refused> {
-        let payload = serde_json::to_vec(schedule).map_err(|error| {
-            Refused::Fault(Error::invalid_option("job", format!("can't be written as JSON: {error}")))
-        })?;
+        let payload = serde_json::to_vec(schedule)
+            .map_err(|error| Error::invalid_option("job", format!("can't be written as JSON: {error}")))?;
         self.set(&SettingKind::Schedule.of(&schedule.id), Bytes::from(payload), over, None).await
     }
 

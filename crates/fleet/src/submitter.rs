@@ -106,13 +106,10 @@ impl dyn Engine {
             (Err(_), Ok(known)) => (false, known),
             (_, Err(_)) => (false, HashMap::new()),
         };
-        let mut rest: Vec<&(usize, JobSpec, bool)> = Vec::new();
-        for entry in batch {
-            if known.contains_key(&entry.1.id) {
-                answers[entry.0].is_known = true;
-            } else {
-                rest.push(entry);
-            }
+        let (known, rest): (Vec<_>, Vec<_>) =
+            batch.iter().partition(|(_, spec, _)| known.contains_key(&spec.id));
+        for (at, ..) in known {
+            answers[*at].is_known = true;
         }
         let specs: Vec<JobSpec> = rest.iter().map(|(_, spec, _)| spec.clone()).collect();
         let stored = if has_room && specs.len() >= WORTH_A_BATCH {
@@ -121,12 +118,9 @@ impl dyn Engine {
             Vec::new()
         };
         let is_again = !stored.is_empty();
-        let mut left = Vec::new();
-        for (n, entry) in rest.iter().enumerate() {
-            if !stored.get(n).copied().unwrap_or(false) {
-                left.push((*entry).clone());
-            }
-        }
+        let is_stored = |n: &usize| stored.get(*n).copied().unwrap_or(false);
+        let left = rest.into_iter().enumerate().filter(|(n, _)| !is_stored(n));
+        let left: Vec<_> = left.map(|(_, entry)| entry.clone()).collect();
         let singles = left.into_iter().map(|(at, spec, is_named)| async move {
             // Looked for first after a batch: it may be there, and only the answer lost.
             (at, is_named, self.take_in(&spec, is_named, is_again).await)
@@ -224,7 +218,7 @@ impl dyn Engine {
                 }
                 // It changed between the two.
                 Err(Refused::Conflict) => {}
-                Err(refused) => return Err(refused.into_error()),
+                Err(refused) => return Err(refused.into()),
             }
         }
     }
@@ -278,7 +272,7 @@ impl dyn Engine {
                 match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
                     Ok(_) => {}
                     Err(Refused::Conflict) => continue,
-                    Err(refused) => return Err(refused.into_error()),
+                    Err(refused) => return Err(refused.into()),
                 }
             }
             // A message that is still there is the one that counts. Not under a name that the server may remember: the message of

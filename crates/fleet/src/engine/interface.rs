@@ -3,7 +3,7 @@
 use super::lane::Lane;
 use super::value::{
     Announcement, Found, JobPage, Kept, LeaseSlot, LogBatch, Place, Queued, Refused, RetryFor, Rooms,
-    Setting, SettingKind, Stored, Waiting, Wanted,
+    Setting, SettingKind, Stored, TakenPlace, Waiting, Wanted,
 };
 use crate::listed::Listed;
 use crate::name::MAX_PRIORITY;
@@ -52,13 +52,15 @@ pub(crate) trait Engine: Queue + Records + Settings + Logs + Leases + Objects {
     async fn last_changes(&self) -> Result<(Place, Place), Error>;
 
     /// Returns `FLEET_FULL` when the records have no room for jobs that have none yet. A moment old.
-    async fn check_room(&self) -> Result<(), Error>;
+    async fn check_room(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The records' room is measured anew at the next check.
-    fn forget_room(&self);
+    fn forget_room(&self) {}
 
     /// Closes the connection after the pending messages were sent.
-    async fn close(&self);
+    async fn close(&self) {}
 }
 
 /// Jobs that wait, or are in the hands of a worker.
@@ -75,13 +77,15 @@ pub(crate) trait Queue: Send + Sync + 'static {
     async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error>;
 
     /// Sequence of the job's message.
-    async fn message_of(&self, id: &str) -> Result<Option<u64>, Error>;
+    async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
+        Ok(self.find_job(id).await?.map(|waiting| waiting.sequence))
+    }
 
     /// Takes the job's messages up to this one off the queue, given out or not. A later one is of a later retry.
     async fn drop_job(&self, id: &str, up_to: u64) -> Result<(), Error>;
 
     /// Removes the spec of a job that is done, where its message only names it.
-    async fn free_spec(&self, id: &str);
+    async fn free_spec(&self, _id: &str) {}
 
     /// Keeps the spec of a job that did not get done, for a later retry.
     async fn bury_job(&self, spec: &JobSpec, retry_for: RetryFor) -> Result<(), Error>;
@@ -211,10 +215,10 @@ pub(crate) trait LogReader: Send {
     async fn next(&mut self, is_growing: bool) -> Result<LogBatch, Error>;
 
     /// Reads stored batches again, so that an awaited batch that was missed is found.
-    fn reopen(&mut self);
+    fn reopen(&mut self) {}
 
     /// Releases what the engine keeps for this reader. Further reading creates it anew.
-    fn close(&mut self);
+    fn close(&mut self) {}
 }
 
 /// Messages that expire unless they are renewed: the presence of workers, places of keys, holds of providers.
@@ -238,11 +242,18 @@ pub(crate) trait Leases: Send + Sync + 'static {
     /// Free at once, for the next one. Never another's: it is written over what is ours.
     async fn drop_lease(&self, slot: &LeaseSlot);
 
-    /// Numbers of the key's places that are taken. A moment old, maybe.
-    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error>;
+    /// The places that are taken: of a key, or of all keys. A moment old, maybe.
+    async fn places(&self, key: Option<&str>) -> Result<Vec<TakenPlace>, Error>;
 
-    /// Numbers of the places that are taken, of all keys. A moment old, maybe.
-    async fn all_places_taken(&self) -> Result<HashMap<String, HashSet<u32>>, Error>;
+    /// Numbers of the key's places that are taken. A moment old, maybe.
+    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
+        Ok(self.places(Some(key)).await?.into_iter().map(|place| place.number).collect())
+    }
+
+    /// The jobs that hold the places of a key.
+    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error> {
+        Ok(self.places(Some(key)).await?.into_iter().map(|place| place.holder).collect())
+    }
 
     /// Stores an announcement that expires after `length`, in place of any earlier one.
     async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error>;
@@ -254,9 +265,6 @@ pub(crate) trait Leases: Send + Sync + 'static {
 
     /// The announcements of all workers.
     async fn announced_workers(&self) -> Result<Vec<Bytes>, Error>;
-
-    /// The jobs that hold the places of a key.
-    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error>;
 }
 
 /// Whole files and long texts by name.

@@ -38,15 +38,21 @@ pub(crate) enum Refused {
     Fault(Error),
 }
 
-impl Refused {
-    pub(crate) fn into_error(self) -> Error {
-        match self {
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Error {
+        match refused {
             Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "another client changed the record"),
             Refused::Taken => {
                 Error::new(ErrorCode::FleetStorage, "the server already has a message of this name")
             }
             Refused::Fault(error) => error,
         }
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Fault(error)
     }
 }
 
@@ -199,6 +205,14 @@ pub(crate) enum Announcement {
     Place { key: String, number: u32 },
     /// A provider that all workers leave alone for a while.
     Hold(String),
+}
+
+/// One of the places of a key that are taken.
+pub(crate) struct TakenPlace {
+    pub key: String,
+    pub number: u32,
+    /// Id of the job that has it.
+    pub holder: Bytes,
 }
 
 /// A place that was taken. It ends unless it is renewed in time.

@@ -34,7 +34,7 @@ impl Book {
                         None => return Err(None),
                     }
                 }
-                Err(refused) => return Err(Some(refused.into_error())),
+                Err(refused) => return Err(Some(refused.into())),
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::retry_table::refusal_delay;
 use ground::error::Error;
 use ground::lock::lock;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -191,12 +191,18 @@ impl Parking {
             lot.sweep(Instant::now());
             lot.keys()
         };
-        let all =
-            if keys.len() > MOST_QUESTIONS { Some(self.engine.all_places_taken().await?) } else { None };
+        let mut all: HashMap<String, HashSet<u32>> = HashMap::new();
+        let are_many = keys.len() > MOST_QUESTIONS;
+        if are_many {
+            for place in self.engine.places(None).await? {
+                all.entry(place.key).or_default().insert(place.number);
+            }
+        }
         for (key, limit) in &keys {
-            let taken = match &all {
-                Some(all) => all.get(key).map_or(0, HashSet::len),
-                None => self.engine.places_taken(key).await?.len(),
+            let taken = if are_many {
+                all.get(key).map_or(0, HashSet::len)
+            } else {
+                self.engine.places_taken(key).await?.len()
             };
             let taken = u32::try_from(taken).unwrap_or(u32::MAX);
             lock(&self.lot).set_free(key, limit.saturating_sub(taken));

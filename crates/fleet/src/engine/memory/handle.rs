@@ -29,6 +29,17 @@ impl Memory {
         changed
     }
 
+    /// Resolves with what `look` finds, now or after a change.
+    pub(super) async fn until<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
+        loop {
+            let changed = self.changed();
+            if let Some(found) = self.read(&look) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
     /// Resolves at the next change after this call.
     pub(super) fn changed(&self) -> impl Future<Output = ()> + use<> {
         let mut changes = self.0.changes.subscribe();

@@ -78,16 +78,10 @@ impl Queue for Memory {
         Ok(self.read(|state| state.jobs.get(id).map(Message::waiting)))
     }
 
-    async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
-        Ok(self.read(|state| state.jobs.get(id).map(|message| message.sequence)))
-    }
-
     async fn drop_job(&self, id: &str, up_to: u64) -> Result<(), Error> {
         self.change(|state| state.remove(id, up_to));
         Ok(())
     }
-
-    async fn free_spec(&self, _: &str) {}
 
     async fn bury_job(&self, spec: &JobSpec, _: RetryFor) -> Result<(), Error> {
         self.change(|state| state.dead.insert(spec.id.clone(), spec.clone()));

@@ -57,21 +57,12 @@ struct Reader {
 #[async_trait]
 impl LogReader for Reader {
     async fn next(&mut self, _is_growing: bool) -> Result<LogBatch, Error> {
-        loop {
-            let changed = self.engine.changed();
-            let found = self.engine.read(|state| {
-                let log = state.logs.get(&self.id)?;
-                log.get(log.partition_point(|batch| batch.sequence < self.next)).cloned()
-            });
-            if let Some(batch) = found {
-                self.next = batch.sequence + 1;
-                return Ok(batch);
-            }
-            changed.await;
-        }
+        let batch = self.engine.until(|state| {
+            let log = state.logs.get(&self.id)?;
+            log.get(log.partition_point(|batch| batch.sequence < self.next)).cloned()
+        });
+        let batch = batch.await;
+        self.next = batch.sequence + 1;
+        Ok(batch)
     }
-
-    fn reopen(&mut self) {}
-
-    fn close(&mut self) {}
 }

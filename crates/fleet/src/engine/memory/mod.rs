@@ -73,12 +73,4 @@ impl Engine for Memory {
         let behind = Place::at(self.read(|state| state.last) + 1);
         Ok((behind, behind))
     }
-
-    async fn check_room(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn forget_room(&self) {}
-
-    async fn close(&self) {}
 }

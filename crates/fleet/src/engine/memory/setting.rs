@@ -69,18 +69,12 @@ struct Watch {
 #[async_trait]
 impl SettingWatch for Watch {
     async fn next(&mut self) -> Result<String, Error> {
-        loop {
-            let changed = self.engine.changed();
-            let found = self.engine.read(|state| {
-                let from = state.setting_changes.partition_point(|(number, _)| *number <= self.seen);
-                let news = state.setting_changes.iter().skip(from).find(|(_, what)| what.kind == self.kind);
-                news.map(|(number, what)| (*number, what.name.clone()))
-            });
-            if let Some((number, name)) = found {
-                self.seen = number;
-                return Ok(name);
-            }
-            changed.await;
-        }
+        let news = self.engine.until(|state| {
+            let from = state.setting_changes.partition_point(|(number, _)| *number <= self.seen);
+            state.setting_changes.iter().skip(from).find(|(_, what)| what.kind == self.kind).cloned()
+        });
+        let (number, what) = news.await;
+        self.seen = number;
+        Ok(what.name)
     }
 }

@@ -93,11 +93,9 @@ impl State {
         self.leases.get(what).filter(|lease| lease.until > Instant::now())
     }
 
-    /// The announcements that are meant and have not expired.
-    pub(super) fn live(&self, is_meant: impl Fn(&Announcement) -> bool) -> Vec<(&Announcement, &Lease)> {
+    pub(super) fn live_leases(&self) -> impl Iterator<Item = (&Announcement, &Lease)> {
         let now = Instant::now();
-        let live = self.leases.iter().filter(|(what, lease)| lease.until > now && is_meant(what));
-        live.collect()
+        self.leases.iter().filter(move |(_, lease)| lease.until > now)
     }
 
     /// Takes the place unless another has it.

@@ -3,7 +3,7 @@
 use super::handle::Memory;
 use super::state::{Lease, Stored};
 use crate::engine::interface::{Leases, Objects, RecordWatch, Records};
-use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Place, Refused, RetryFor};
+use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Place, Refused, RetryFor, TakenPlace};
 use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use ground::error::{Error, ErrorCode};
 use ground::hex::hex;
 use ground::os::on_disk;
 use sha2::{Digest, Sha256};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -99,16 +99,14 @@ struct Watch {
 #[async_trait]
 impl RecordWatch for Watch {
     async fn next(&mut self) -> Result<Option<Kept>, Error> {
-        loop {
-            let changed = self.engine.changed();
-            let found = self.engine.read_record(&self.id, RetryFor::ASKED).await?;
-            let revision = found.as_ref().map_or(0, |kept| kept.revision);
-            if self.seen != Some(revision) {
-                self.seen = Some(revision);
-                return Ok(found);
-            }
-            changed.await;
-        }
+        let news = self.engine.until(|state| {
+            let kept = state.records.get(&self.id).map(|stored| &stored.kept);
+            let revision = kept.map_or(0, |kept| kept.revision);
+            (self.seen != Some(revision)).then(|| (revision, kept.cloned()))
+        });
+        let (revision, kept) = news.await;
+        self.seen = Some(revision);
+        Ok(kept)
     }
 }
 
@@ -126,25 +124,15 @@ impl Leases for Memory {
         });
     }
 
-    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
+    async fn places(&self, wanted: Option<&str>) -> Result<Vec<TakenPlace>, Error> {
         Ok(self.read(|state| {
-            let numbers = state.live(|_| true).into_iter().filter_map(|(what, _)| match what {
-                Announcement::Place { key: of, number } if of == key => Some(*number),
+            let places = state.live_leases().filter_map(|(what, lease)| match what {
+                Announcement::Place { key, number } if wanted.is_none_or(|wanted| wanted == key) => {
+                    Some(TakenPlace { key: key.clone(), number: *number, holder: lease.payload.clone() })
+                }
                 _ => None,
             });
-            numbers.collect()
-        }))
-    }
-
-    async fn all_places_taken(&self) -> Result<HashMap<String, HashSet<u32>>, Error> {
-        Ok(self.read(|state| {
-            let mut taken: HashMap<String, HashSet<u32>> = HashMap::new();
-            for (what, _) in state.live(|_| true) {
-                if let Announcement::Place { key, number } = what {
-                    taken.entry(key.clone()).or_default().insert(*number);
-                }
-            }
-            taken
+            places.collect()
         }))
     }
 
@@ -163,16 +151,10 @@ impl Leases for Memory {
     }
 
     async fn announced_workers(&self) -> Result<Vec<Bytes>, Error> {
-        let is_worker = |what: &Announcement| matches!(what, Announcement::Worker(_));
         Ok(self.read(|state| {
-            state.live(is_worker).into_iter().map(|(_, lease)| lease.payload.clone()).collect()
+            let workers = state.live_leases().filter(|(what, _)| matches!(what, Announcement::Worker(_)));
+            workers.map(|(_, lease)| lease.payload.clone()).collect()
         }))
-    }
-
-    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error> {
-        let is_place = |what: &Announcement| matches!(what, Announcement::Place { key: of, .. } if of == key);
-        Ok(self
-            .read(|state| state.live(is_place).into_iter().map(|(_, lease)| lease.payload.clone()).collect()))
     }
 }
 

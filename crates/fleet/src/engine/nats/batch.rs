@@ -84,14 +84,12 @@ impl Nats {
     }
 
     async fn gather(&self, stream: &str, asked: &serde_json::Value) -> Result<Batch, Asked> {
-        let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
         let reconnected = self.reconnected();
         let inbox = self.0.client.new_inbox();
-        let mut answers = self.0.client.subscribe(inbox.clone()).await.map_err(|error| away(&error))?;
+        let mut answers = self.0.client.subscribe(inbox.clone()).await.map_err(Asked::away)?;
         let subject = self.api(&format!("DIRECT.GET.{stream}"));
-        let asked =
-            self.0.client.publish_with_reply(subject.clone(), inbox, Bytes::from(asked.to_string())).await;
-        asked.map_err(|error| away(&error))?;
+        let asked = Bytes::from(asked.to_string());
+        self.0.client.publish_with_reply(subject.clone(), inbox, asked).await.map_err(Asked::away)?;
         let mut batch = Batch::default();
         let mut reconnected = std::pin::pin!(reconnected);
         loop {
@@ -100,12 +98,12 @@ impl Nats {
                 self.heard(&subject, answer_within(LONGEST), reconnected.as_mut(), answers.next()).await;
             let answer = match answer {
                 Ok(Some(answer)) => answer,
-                Ok(None) => return Err(away(&"the connection was closed")),
+                Ok(None) => return Err(Asked::away("the connection was closed")),
                 Err(Silence::Denied) => return Err(Asked::Final(denied(&subject))),
-                Err(Silence::Away(why)) => return Err(away(&why)),
+                Err(Silence::Away(why)) => return Err(Asked::away(why)),
             };
             match answer.status {
-                None => batch.messages.push(StreamMessage::try_from(answer).map_err(|error| away(&error))?),
+                None => batch.messages.push(StreamMessage::try_from(answer).map_err(Asked::away)?),
                 Some(status) if status.as_u16() == END => {
                     let left = answer.headers.as_ref().and_then(|headers| headers.get("Nats-Num-Pending"));
                     batch.left = left.and_then(|left| left.as_str().parse().ok()).unwrap_or(0);
@@ -114,7 +112,7 @@ impl Nats {
                 Some(StatusCode::NOT_FOUND) => return Ok(batch),
                 Some(status) => {
                     let why = answer.description.unwrap_or_default();
-                    return Err(away(&format!("{} {why}", status.as_u16())));
+                    return Err(Asked::away(format!("{} {why}", status.as_u16())));
                 }
             }
         }

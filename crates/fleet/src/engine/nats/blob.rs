@@ -12,7 +12,7 @@ use super::records::stored_at;
 use super::store::{Asked, Silence, away, denied, headers, refused_by};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects};
-use crate::engine::value::{Refused, RetryFor};
+use crate::engine::value::RetryFor;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
@@ -106,7 +106,6 @@ impl Objects for Nats {
         self.put(name, Source::Memory(bytes), RetryFor::ASKED).await.map(drop)
     }
 
-    /// The file's length and its SHA-256 in hexadecimal digits.
     async fn put_file(&self, name: &str, file: File) -> Result<(u64, String), Error> {
         self.put(name, Source::File(Arc::new(file)), RetryFor::WORK).await
     }
@@ -125,7 +124,6 @@ impl Objects for Nats {
         Ok(bytes.into())
     }
 
-    /// Writes the object into a file, which is there whole or not at all.
     async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
         let info = self.known_object(name).await?;
         let mut unfinished = to.as_os_str().to_owned();
@@ -142,15 +140,13 @@ impl Objects for Nats {
         copied
     }
 
-    /// Removes the objects that `is_meant` names, by their names and when they were stored. Returns how many those were, and their
-    /// bytes; `is_trial`: counts them only.
     async fn drop_objects(
         &self,
         is_meant: &(dyn for<'name> Fn(&'name str, SystemTime) -> bool + Send + Sync),
         is_trial: bool,
     ) -> Result<(u64, u64), Error> {
-        let stream = self.names().blob_stream();
-        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects(), 1));
+        let mut found =
+            std::pin::pin!(self.all_of(self.names().blob_stream(), self.names().all_objects(), 1));
         let (mut count, mut bytes) = (0, 0);
         while let Some(message) = found.next().await {
             let message = message?;
@@ -162,8 +158,8 @@ impl Objects for Nats {
             (count, bytes) = (count + 1, bytes + info.size as u64);
             if !is_trial {
                 let before = Some(message.sequence + 1);
-                self.purge(&stream, &message.subject, before, RetryFor::ASKED).await?;
-                self.purge(&stream, &self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
+                self.purge(&message.subject, before, RetryFor::ASKED).await?;
+                self.purge(&self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
             }
         }
         Ok((count, bytes))
@@ -183,7 +179,7 @@ impl Nats {
             self.store(&subject, headers(&[("Nats-Rollup", "sub")]), payload.into(), retry_for).await;
         if let Err(refused) = stored {
             self.drop_chunks(&info.nuid).await;
-            return Err(refused.into_error());
+            return Err(refused.into());
         }
         if let Some(before) = before {
             self.drop_chunks(&before.nuid).await;
@@ -232,19 +228,17 @@ impl Nats {
         let gone = ObjectInfo { deleted: true, size: 0, chunks: 0, digest: None, ..info.clone() };
         let payload = serde_json::to_vec(&gone).unwrap_or_default();
         let subject = self.names().object(name);
-        let stored =
-            self.store(&subject, headers(&[("Nats-Rollup", "sub")]), payload.into(), RetryFor::ASKED).await;
-        stored.map_err(Refused::into_error)?;
+        self.store(&subject, headers(&[("Nats-Rollup", "sub")]), payload.into(), RetryFor::ASKED).await?;
         self.drop_chunks(&info.nuid).await;
         Ok(())
     }
 
     /// When it fails, they go with the age of the stream.
     async fn drop_chunks(&self, number: &str) {
-        let (stream, subject) = (self.names().blob_stream(), self.names().chunks(number));
+        let subject = self.names().chunks(number);
         let retry_for = RetryFor(LOOK_EVERY * LOOKS);
         if !self.0.may_not_purge.load(Ordering::Relaxed) {
-            match self.purge(&stream, &subject, None, retry_for).await {
+            match self.purge(&subject, None, retry_for).await {
                 Err(error) if error.code() == ErrorCode::FleetUnauthorized => {
                     self.0.may_not_purge.store(true, Ordering::Relaxed);
                 }
@@ -287,12 +281,10 @@ impl Nats {
     }
 
     async fn object_info(&self, name: &str) -> Result<Option<ObjectInfo>, Error> {
-        let stream = self.names().blob_stream();
-        let Some((_, payload)) = self.last_of(&stream, &self.names().object(name), RetryFor::ASKED).await?
-        else {
+        let Some(message) = self.last_message(&self.names().object(name), RetryFor::ASKED).await? else {
             return Ok(None);
         };
-        ground::json::read(&payload).map(Some).map_err(|error| {
+        ground::json::read(&message.payload).map(Some).map_err(|error| {
             let message = format!("the facts of {name} cannot be read: {error}");
             Error::new(ErrorCode::FleetStorage, message)
         })
@@ -331,7 +323,7 @@ impl Sending<'_> {
         let reconnected = self.engine.reconnected();
         tokio::select! {
             sent = self.each(name, source, chunk_bytes) => sent,
-            () = reconnected => Err(Asked::Away("the connection was lost".to_owned())),
+            () = reconnected => Err(Asked::away("the connection was lost")),
         }
     }
 
@@ -371,13 +363,13 @@ impl Sending<'_> {
         {
             Ok(answer) => answer,
             Err(Silence::Denied) => return Err(Asked::Final(denied(&self.subject))),
-            Err(Silence::Away(_)) => return Err(Asked::Away("it has stalled".to_owned())),
+            Err(Silence::Away(_)) => return Err(Asked::away("it has stalled")),
         };
         self.window.on_answer(bytes, since.elapsed());
         match answer {
             // A connection that broke in between may have brought them in another order.
             Ok(stored) if stored.sequence <= self.last => {
-                Err(Asked::Away("its chunks came in the wrong order".to_owned()))
+                Err(Asked::away("its chunks came in the wrong order"))
             }
             Ok(stored) => {
                 self.last = stored.sequence;

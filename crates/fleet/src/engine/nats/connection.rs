@@ -112,7 +112,7 @@ impl Away {
         if reason.to_ascii_lowercase().contains("authorization") {
             return no_login(&self.servers);
         }
-        away(&format!("{why}; the last try to connect: {reason}"))
+        away(format!("{why}; the last try to connect: {reason}"))
     }
 }
 

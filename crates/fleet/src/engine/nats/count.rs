@@ -41,13 +41,9 @@ impl Nats {
 
     /// Number of messages in the stream, and the first and last sequence.
     async fn extent(&self, stream: &str) -> Result<(u64, (u64, u64)), Error> {
-        self.ask(RetryFor::ASKED, || async {
-            let found = self.0.context.get_stream(stream).await;
-            let found = found.map_err(|error| Asked::Away(error.to_string()))?;
-            let state = &found.cached_info().state;
-            Ok((state.messages, (state.first_sequence, state.last_sequence)))
-        })
-        .await
+        let found = self.stream(stream, RetryFor::ASKED).await?;
+        let state = &found.cached_info().state;
+        Ok((state.messages, (state.first_sequence, state.last_sequence)))
     }
 
     /// Names of queues, by messages at equal distances.
@@ -81,14 +77,12 @@ impl Nats {
 
     async fn all_queues(&self, stream: &str) -> Result<BTreeSet<String>, Error> {
         self.ask(RetryFor::ASKED, || async {
-            let away = |error: String| Asked::Away(error);
-            let stream = self.0.context.get_stream_no_info(stream).await;
-            let stream = stream.map_err(|error| away(error.to_string()))?;
+            let stream = self.0.context.get_stream_no_info(stream).await.map_err(Asked::away)?;
             let subjects = stream.info_with_subjects(self.names().all_jobs()).await;
-            let mut subjects = subjects.map_err(|error| away(error.to_string()))?;
+            let mut subjects = subjects.map_err(Asked::away)?;
             let mut names = BTreeSet::new();
             while let Some(next) = subjects.next().await {
-                let (subject, _) = next.map_err(|error| away(error.to_string()))?;
+                let (subject, _) = next.map_err(Asked::away)?;
                 names.extend(Names::job_of(&subject).map(|(queue, _, _)| queue));
             }
             Ok(names)

@@ -1,16 +1,15 @@
 //! Messages that expire unless they are renewed: the presence of workers, places of keys, holds of providers.
 
 use super::connection::Nats;
-use super::store::headers;
+use super::store::terms;
 use super::subject::Names;
 use crate::engine::interface::Leases;
-use crate::engine::value::{Announcement, LeaseSlot, Refused, RetryFor};
+use crate::engine::value::{Announcement, LeaseSlot, Refused, RetryFor, TakenPlace};
+use async_nats::jetstream::message::StreamMessage;
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{Stream, TryStreamExt, future};
 use ground::error::Error;
-use std::collections::{HashMap, HashSet};
-use std::pin::pin;
 use std::time::Duration;
 
 /// Header with the holder of a place, by which a holder recognizes its own message after a lost answer.
@@ -34,23 +33,14 @@ impl Leases for Nats {
     async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
         for _ in 0..TRIES {
             let over = Some(slot.revision);
-            let holder = Some(slot.holder.as_str());
-            match self
-                .write_lease(
-                    &self.names().announcement(&slot.place),
-                    payload.clone(),
-                    slot.length,
-                    over,
-                    holder,
-                )
-                .await
+            match self.write_lease(&slot.place, payload.clone(), slot.length, over, Some(&slot.holder)).await
             {
                 Ok(revision) => {
                     slot.revision = revision;
                     return Ok(true);
                 }
                 Err(Refused::Conflict) => {}
-                Err(refused) => return Err(refused.into_error()),
+                Err(refused) => return Err(refused.into()),
             }
             match self.place(slot).await? {
                 // It was written, and the answer was lost.
@@ -65,88 +55,53 @@ impl Leases for Nats {
         Ok(false)
     }
 
-    /// Numbers of the key's places that are taken. A moment old, maybe.
-    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
-        self.all_of(self.names().lease_stream(), self.names().slots(key), 1)
-            .try_filter(|message| std::future::ready(!message.payload.is_empty()))
+    async fn places(&self, key: Option<&str>) -> Result<Vec<TakenPlace>, Error> {
+        let filter = key.map_or_else(|| self.names().all_slots(), |key| self.names().slots(key));
+        self.all_leases(filter)
             .try_filter_map(|message| {
-                std::future::ready(Ok(Names::place_of(&message.subject).map(|(_, number)| number)))
+                let place = Names::place_of(&message.subject);
+                let holder = message.payload;
+                future::ready(Ok(place.map(|(key, number)| TakenPlace { key, number, holder })))
             })
             .try_collect()
             .await
     }
 
-    async fn all_places_taken(&self) -> Result<HashMap<String, HashSet<u32>>, Error> {
-        let mut taken: HashMap<String, HashSet<u32>> = HashMap::new();
-        let mut places = pin!(self.all_of(self.names().lease_stream(), self.names().all_slots(), 1));
-        while let Some(place) = places.try_next().await? {
-            if let Some((key, number)) = Names::place_of(&place.subject).filter(|_| !place.payload.is_empty())
-            {
-                taken.entry(key).or_default().insert(number);
-            }
-        }
-        Ok(taken)
-    }
-
-    /// Free at once, for the next one. Never another's: it is written over what is ours.
     async fn drop_lease(&self, slot: &LeaseSlot) {
         for _ in 0..TRIES {
             // When it fails, it ends by itself.
             let Ok(Place::Ours(revision)) = self.place(slot).await else { return };
-            let freed = self
-                .write_lease(
-                    &self.names().announcement(&slot.place),
-                    Bytes::new(),
-                    FREED_FOR,
-                    Some(revision),
-                    None,
-                )
-                .await;
+            let freed = self.write_lease(&slot.place, Bytes::new(), FREED_FOR, Some(revision), None).await;
             if !matches!(freed, Err(Refused::Conflict)) {
                 return;
             }
         }
     }
 
-    /// Stores an announcement that expires after `length`, in place of any earlier one.
     async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error> {
-        self.write_lease(&self.names().announcement(what), payload, length, None, None)
-            .await
-            .map(drop)
-            .map_err(Refused::into_error)
+        self.write_lease(what, payload, length, None, None).await?;
+        Ok(())
     }
 
     async fn forget(&self, what: &Announcement) {
         // When it fails, it ends by itself.
-        let _ = self.write_lease(&self.names().announcement(what), Bytes::new(), FREED_FOR, None, None).await;
+        let _ = self.write_lease(what, Bytes::new(), FREED_FOR, None, None).await;
     }
 
-    /// The announcement under this subject, if it has not expired.
     async fn announced(&self, what: &Announcement) -> Result<Option<Bytes>, Error> {
-        let found = self
-            .last_of(&self.names().lease_stream(), &self.names().announcement(what), RetryFor::ASKED)
-            .await?;
-        Ok(found.map(|(_, payload)| payload).filter(|payload| !payload.is_empty()))
+        let found = self.last_message(&self.names().announcement(what), RetryFor::ASKED).await?;
+        Ok(found.map(|message| message.payload).filter(|payload| !payload.is_empty()))
     }
 
     async fn announced_workers(&self) -> Result<Vec<Bytes>, Error> {
-        self.all_announced(self.names().workers()).await
-    }
-
-    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error> {
-        self.all_announced(self.names().slots(key)).await
+        self.all_leases(self.names().workers()).map_ok(|message| message.payload).try_collect().await
     }
 }
 
 impl Nats {
     async fn place(&self, slot: &LeaseSlot) -> Result<Place, Error> {
-        let found = self
-            .last_message(
-                &self.names().lease_stream(),
-                &self.names().announcement(&slot.place),
-                RetryFor(slot.length),
-            )
-            .await?;
+        let subject = self.names().announcement(&slot.place);
+        let found = self.last_message(&subject, RetryFor(slot.length)).await?;
         Ok(match found {
             None => Place::Free(0),
             Some(message) if message.payload.is_empty() => Place::Free(message.sequence),
@@ -157,31 +112,26 @@ impl Nats {
         })
     }
 
-    async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
-        self.all_of(self.names().lease_stream(), filter, 1)
-            .map_ok(|message| message.payload)
-            .try_filter(|payload| std::future::ready(!payload.is_empty()))
-            .try_collect()
-            .await
+    /// The leases that the filter names, without those that were given back.
+    fn all_leases(&self, filter: String) -> impl Stream<Item = Result<StreamMessage, Error>> + use<> {
+        let all = self.all_of(self.names().lease_stream(), filter, 1);
+        all.try_filter(|message| future::ready(!message.payload.is_empty()))
     }
 
     async fn write_lease(
         &self,
-        subject: &str,
+        what: &Announcement,
         payload: Bytes,
         length: Duration,
         over: Option<u64>,
         holder: Option<&str>,
     ) -> Result<u64, Refused> {
-        // The server counts in whole seconds.
-        let seconds = length.as_millis().div_ceil(1000).max(1);
-        let (ttl, over) = (format!("{seconds}s"), over.map(|revision| revision.to_string()));
-        let mut pairs = vec![("Nats-TTL", ttl.as_str())];
-        if let Some(over) = &over {
-            pairs.push(("Nats-Expected-Last-Subject-Sequence", over));
+        let mut headers = terms(over, Some(length));
+        if let Some(holder) = holder {
+            headers.insert(HOLDER, holder);
         }
-        pairs.extend(holder.map(|holder| (HOLDER, holder)));
-        self.store(subject, headers(&pairs), payload, RetryFor(length)).await.map(|stored| stored.sequence)
+        let stored = self.store(&self.names().announcement(what), headers, payload, RetryFor(length)).await?;
+        Ok(stored.sequence)
     }
 }
 
@@ -189,6 +139,7 @@ impl Nats {
 mod tests {
     use super::super::test_server::{PATIENCE, Road, TestServer, connect};
     use super::*;
+    use std::collections::HashSet;
 
     #[tokio::test]
     async fn what_ends_while_it_is_listed_is_not_waited_for() {

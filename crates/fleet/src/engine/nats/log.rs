@@ -1,8 +1,9 @@
 //! Logs of attempts: batches of events in order, read by any number of readers from any point on.
 
+use super::away::away;
 use super::batch::Most;
 use super::connection::Nats;
-use super::store::{consumer_refused, headers};
+use super::store::{consumer_refused, terms};
 use super::subject::Names;
 use crate::engine::interface::{LogReader, Logs};
 use crate::engine::value::{LogBatch, Refused, RetryFor};
@@ -29,8 +30,6 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 
 #[async_trait]
 impl Logs for Nats {
-    /// Appends the batch of this number to the attempt's log, behind the message of `after` (0: it is the first). Repeats itself
-    /// until it is stored; a batch that was stored before its answer was lost is stored once. Returns its sequence.
     async fn append_log(
         &self,
         id: &str,
@@ -43,18 +42,14 @@ impl Logs for Nats {
         let message_id = format!("{subject}.{number}");
         let mut after = after;
         for _ in 0..APPENDS {
-            let expected = after.to_string();
-            let pairs = [
-                ("Nats-Msg-Id", message_id.as_str()),
-                ("Nats-Expected-Last-Subject-Sequence", expected.as_str()),
-            ];
-            match self.store(&subject, headers(&pairs), lines.clone(), RetryFor::WORK).await {
+            let mut headers = terms(Some(after), None);
+            headers.insert("Nats-Msg-Id", message_id.as_str());
+            match self.store(&subject, headers, lines.clone(), RetryFor::WORK).await {
                 Ok(stored) => return Ok(stored.sequence),
                 Err(Refused::Conflict) => {}
-                Err(refused) => return Err(refused.into_error()),
+                Err(refused) => return Err(refused.into()),
             }
-            let found = self.last_message(&self.names().log_stream(), &subject, RetryFor::WORK).await?;
-            after = match found {
+            after = match self.last_message(&subject, RetryFor::WORK).await? {
                 // Stored long ago, its answer lost.
                 Some(message)
                     if message.headers.get("Nats-Msg-Id").is_some_and(|id| id.as_str() == message_id) =>
@@ -65,17 +60,14 @@ impl Logs for Nats {
                 found => found.map_or(0, |message| message.sequence),
             };
         }
-        Err(Refused::Conflict.into_error())
+        Err(Refused::Conflict.into())
     }
 
-    /// The last message of a job's logs; 0 when there is none.
     async fn last_of_logs(&self, id: &str) -> Result<u64, Error> {
-        let found =
-            self.last_message(&self.names().log_stream(), &self.names().logs(id), RetryFor::ASKED).await?;
+        let found = self.last_message(&self.names().logs(id), RetryFor::ASKED).await?;
         Ok(found.map_or(0, |message| message.sequence))
     }
 
-    /// Reads a job's logs from this sequence on.
     fn read_logs(&self, id: &str, from: u64) -> Box<dyn LogReader> {
         Box::new(Reader {
             engine: self.clone(),
@@ -89,9 +81,8 @@ impl Logs for Nats {
     }
 
     async fn drop_traces(&self, id: &str) -> Result<(), Error> {
-        let names = self.names();
-        self.purge(&names.log_stream(), &names.logs(id), None, RetryFor::ASKED).await?;
-        self.purge(&names.dead_stream(), &names.dead_anywhere(id), None, RetryFor::ASKED).await.map(drop)
+        self.purge(&self.names().logs(id), None, RetryFor::ASKED).await?;
+        self.purge(&self.names().dead_anywhere(id), None, RetryFor::ASKED).await.map(drop)
     }
 }
 
@@ -124,8 +115,6 @@ impl LogReader for Reader {
         self.live = None;
     }
 
-    /// The next batch; waits for it. `is_growing`: the job may still write, so that new batches should come at once. Dropping the
-    /// future loses nothing.
     async fn next(&mut self, is_growing: bool) -> Result<LogBatch, Error> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
@@ -161,7 +150,7 @@ impl LogReader for Reader {
                 },
                 changed = self.connections.changed() => {
                     if changed.is_err() {
-                        return Err(super::store::away("the connection was closed"));
+                        return Err(away("the connection was closed"));
                     }
                     // The server may have forgotten who reads what.
                     self.reopen();
@@ -226,7 +215,7 @@ impl LiveLog {
         Ok(LiveLog {
             engine: engine.clone(),
             consumer: consumer.cached_info().name.clone(),
-            messages: messages.map_err(|error| super::store::away(&error.to_string()))?,
+            messages: messages.map_err(away)?,
             delivered: 0,
             runtime: tokio::runtime::Handle::current(),
         })

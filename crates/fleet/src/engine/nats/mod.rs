@@ -73,10 +73,12 @@ impl Engine for Nats {
     }
 
     async fn last_changes(&self) -> Result<(Place, Place), Error> {
+        let behind_last = async |stream: String| {
+            let found = self.stream(&stream, RetryFor::ASKED).await?;
+            Ok(Place::at(found.cached_info().state.last_sequence + 1))
+        };
         let (runs, jobs) = (self.names().run_stream(), self.names().jobs_stream());
-        let last = futures_util::future::try_join(self.last_sequence(&runs), self.last_sequence(&jobs));
-        let (runs, jobs) = last.await?;
-        Ok((Place::at(runs + 1), Place::at(jobs + 1)))
+        futures_util::future::try_join(behind_last(runs), behind_last(jobs)).await
     }
 
     async fn check_room(&self) -> Result<(), Error> {

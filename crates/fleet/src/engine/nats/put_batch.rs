@@ -1,9 +1,9 @@
 //! Puts many jobs into the queue by one message with an answer: the server takes all of them or none.
 
 use super::connection::{Nats, answer_within};
-use super::store::{PublishAnswer, headers};
+use super::store::PublishAnswer;
 use crate::spec::JobSpec;
-use async_nats::Request;
+use async_nats::{HeaderMap, Request};
 use ground::error::Error;
 use ground::random;
 
@@ -13,15 +13,15 @@ const MOST_MESSAGES: usize = 1000;
 const MOST_BYTES: usize = 4 << 20;
 
 /// Subject, headers and payload of a message.
-type Put = (String, Vec<(String, String)>, bytes::Bytes);
+type Put = (String, HeaderMap, bytes::Bytes);
 
 impl Nats {
     /// Stores the jobs. False: the server took none of them, or its answer was lost. Some may be known, or lack room.
     pub(super) async fn put_at_once(&self, specs: &[JobSpec]) -> Result<Vec<bool>, Error> {
         let mut messages = Vec::with_capacity(specs.len());
         for spec in specs {
-            let (pairs, payload) = self.spec_message(spec).await?;
-            messages.push((self.names().job(&spec.queue, spec.priority, &spec.id), pairs, payload));
+            let (headers, payload) = self.spec_message(spec).await?;
+            messages.push((self.names().job(&spec.queue, spec.priority, &spec.id), headers, payload));
         }
         let mut stored = Vec::with_capacity(specs.len());
         let mut rest = messages.as_slice();
@@ -43,29 +43,26 @@ impl Nats {
     async fn put_one_batch(&self, batch: &[Put]) -> bool {
         let name = random::name::<16>();
         let Some((last, before)) = batch.split_last() else { return true };
-        let headers_of = |number: usize, pairs: &[(String, String)], is_last: bool| {
-            let number = number.to_string();
-            let mut all = vec![("Nats-Batch-Id", name.as_str()), ("Nats-Batch-Sequence", number.as_str())];
-            if is_last {
-                all.push(("Nats-Batch-Commit", "1"));
-            }
-            all.extend(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-            headers(&all)
+        let headers_of = |number: usize, own: &HeaderMap| {
+            let mut headers = own.clone();
+            headers.insert("Nats-Batch-Id", name.as_str());
+            headers.insert("Nats-Batch-Sequence", number.to_string());
+            headers
         };
         let mut bytes = last.2.len();
-        for (n, (subject, pairs, payload)) in before.iter().enumerate() {
+        for (n, (subject, headers, payload)) in before.iter().enumerate() {
             bytes += payload.len();
-            let headers = headers_of(n + 1, pairs, false);
+            let headers = headers_of(n + 1, headers);
             let sent = self.0.client.publish_with_headers(subject.clone(), headers, payload.clone()).await;
             if sent.is_err() {
                 return false;
             }
         }
-        let (subject, pairs, payload) = last;
-        let request = Request::new()
-            .payload(payload.clone())
-            .headers(headers_of(batch.len(), pairs, true))
-            .timeout(Some(answer_within(bytes)));
+        let (subject, headers, payload) = last;
+        let mut headers = headers_of(batch.len(), headers);
+        headers.insert("Nats-Batch-Commit", "1");
+        let request =
+            Request::new().payload(payload.clone()).headers(headers).timeout(Some(answer_within(bytes)));
         let reconnected = std::pin::pin!(self.reconnected());
         let request = self.0.client.send_request(subject.clone(), request);
         let answer = self.heard(subject, answer_within(bytes), reconnected, request).await;

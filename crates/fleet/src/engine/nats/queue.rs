@@ -1,5 +1,6 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
+use super::away::away;
 use super::batch::{Batch, EVERYTHING, LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
 use super::records::since_epoch;
@@ -14,7 +15,7 @@ use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::message::{Acker, Message, StreamMessage};
-use async_nats::{Client, Subject};
+use async_nats::{Client, HeaderMap, Subject};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -83,18 +84,15 @@ fn unreadable(why: &str) -> Error {
 
 #[async_trait]
 impl Queue for Nats {
-    /// Puts a job into its queue. `again` tells a later message of the same id from a repeated one. True when it was there.
     async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
-        let (mut pairs, payload) = self.spec_message(spec).await?;
+        let (mut headers, payload) = self.spec_message(spec).await?;
         let subject = self.names().job(&spec.queue, spec.priority, &spec.id);
         // As subjects have the id: a header takes no end of a line.
-        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", escape(&spec.id))));
-        let pairs: Vec<(&str, &str)> =
-            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        match self.store(&subject, headers(&pairs), payload, RetryFor::ASKED).await {
+        headers.insert("Nats-Msg-Id", format!("{}{again}", escape(&spec.id)));
+        match self.store(&subject, headers, payload, RetryFor::ASKED).await {
             Ok(Stored { is_duplicate, .. }) => Ok(is_duplicate),
             Err(Refused::Taken) => Ok(true),
-            Err(refused) => Err(refused.into_error()),
+            Err(refused) => Err(refused.into()),
         }
     }
 
@@ -102,7 +100,6 @@ impl Queue for Nats {
         self.put_at_once(specs).await
     }
 
-    /// The job's message, wherever it waits.
     async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error> {
         match self.waiting(id).await? {
             Some(message) => {
@@ -113,36 +110,27 @@ impl Queue for Nats {
         }
     }
 
-    /// Sequence of the job's message.
     async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
         Ok(self.waiting(id).await?.map(|message| message.sequence))
     }
 
-    /// Takes the job's messages up to this one off the queue, given out or not. A later one is of a later retry.
     async fn drop_job(&self, id: &str, up_to: u64) -> Result<(), Error> {
-        let subject = self.names().anywhere(id);
-        self.purge(&self.names().jobs_stream(), &subject, Some(up_to + 1), RetryFor::ASKED).await.map(drop)
+        self.purge(&self.names().anywhere(id), Some(up_to + 1), RetryFor::ASKED).await.map(drop)
     }
 
-    /// Removes the spec of a job that is done, where its message only names it.
     async fn free_spec(&self, id: &str) {
         // A leftover object is removed by `prune`, or when the stream's maximum age is reached.
         let _ = self.drop_object(&spec_object(id)).await;
     }
 
-    /// Keeps the spec of a job that did not get done, for a later retry.
     async fn bury_job(&self, spec: &JobSpec, retry_for: RetryFor) -> Result<(), Error> {
-        let (pairs, payload) = self.spec_message(spec).await?;
-        let pairs: Vec<(&str, &str)> =
-            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let subject = self.names().dead(&spec.queue, &spec.id);
-        let stored = self.store(&subject, headers(&pairs), payload, retry_for).await;
-        stored.map(drop).map_err(Refused::into_error)
+        let (headers, payload) = self.spec_message(spec).await?;
+        self.store(&self.names().dead(&spec.queue, &spec.id), headers, payload, retry_for).await?;
+        Ok(())
     }
 
     async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
-        let stream = self.names().dead_stream();
-        match self.last_message(&stream, &self.names().dead_anywhere(id), RetryFor::ASKED).await? {
+        match self.last_message(&self.names().dead_anywhere(id), RetryFor::ASKED).await? {
             Some(message) => {
                 let found = self.text_of(id, &message.payload, Some(&message.headers)).await?;
                 Ok(Some(found.0))
@@ -193,7 +181,6 @@ impl Queue for Nats {
         self.counted(known, oldest).await
     }
 
-    /// A lane to pull from; made when it is not there.
     async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error> {
         let config = Config {
             durable_name: Some(Names::consumer(queue, priority)),
@@ -219,22 +206,22 @@ impl Queue for Nats {
 }
 
 impl Nats {
-    pub(super) async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
+    pub(super) async fn spec_message(&self, spec: &JobSpec) -> Result<(HeaderMap, Bytes), Error> {
         let payload = serde_json::to_vec(spec)
             .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;
         if payload.len() <= MAX_SPEC_BYTES {
-            return Ok((Vec::new(), payload.into()));
+            return Ok((HeaderMap::new(), payload.into()));
         }
         let name = spec_object(&spec.id);
         let payload = Bytes::from(payload);
         match self.put_object(&name, payload.clone()).await {
-            Ok(()) => Ok((vec![(OBJECT.to_owned(), name)], Bytes::new())),
+            Ok(()) => Ok((headers(&[(OBJECT, &name)]), Bytes::new())),
             // A user who only submits may not be allowed to write objects: objects hold the results of other jobs.
             Err(error)
                 if error.code() == ErrorCode::FleetUnauthorized
                     && payload.len() <= self.max_message_bytes() =>
             {
-                Ok((Vec::new(), payload))
+                Ok((HeaderMap::new(), payload))
             }
             Err(error) => Err(error),
         }
@@ -252,7 +239,7 @@ impl Nats {
 
     /// The job's message, read at the stream's leader.
     async fn waiting(&self, id: &str) -> Result<Option<StreamMessage>, Error> {
-        self.next_message(&self.names().jobs_stream(), &self.names().anywhere(id), 0).await
+        self.next_message(&self.names().anywhere(id), 0).await
     }
 
     /// The spec in a job's message, and its length. The subject says which job that is; a spec that says another is nobody's.
@@ -260,7 +247,7 @@ impl Nats {
         &self,
         subject: &str,
         payload: &[u8],
-        headers: Option<&async_nats::HeaderMap>,
+        headers: Option<&HeaderMap>,
     ) -> Result<(JobSpec, usize), Error> {
         let Some((queue, priority, id)) = Names::job_of(subject) else {
             return Err(unreadable(&format!("{subject} names no job")));
@@ -277,7 +264,7 @@ impl Nats {
         &self,
         id: &str,
         payload: &[u8],
-        headers: Option<&async_nats::HeaderMap>,
+        headers: Option<&HeaderMap>,
     ) -> Result<(JobSpec, usize), Error> {
         let parse = |payload: &[u8]| {
             let spec: JobSpec =
@@ -340,13 +327,11 @@ impl Lane for NatsLane {
         info.num_pending == 0
     }
 
-    /// Messages that are in the lane now, at most `most`; empty if there are none. Always returns: after the loss of the server
-    /// it does not wait for an answer that never comes.
     async fn pull(&self, most: usize) -> Result<Vec<Delivery>, Error> {
         let mut connections = self.engine.0.connections.clone();
         connections.mark_unchanged();
         let messages = self.consumer.fetch().max_messages(most).messages().await;
-        let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
+        let mut messages = messages.map_err(away)?;
         let mut found = Vec::new();
         let lost = loop {
             let message = tokio::select! {
@@ -362,17 +347,15 @@ impl Lane for NatsLane {
             }
         };
         // Messages that came before the loss belong to this worker. Dropping them would leave them idle for a whole lease.
-        if found.is_empty() { Err(super::store::away(&lost)) } else { Ok(found) }
+        if found.is_empty() { Err(away(lost)) } else { Ok(found) }
     }
 
-    /// Waits for one message. The future must not be dropped early: a message that arrives for a dropped pull is idle for a
-    /// whole lease.
     async fn pull_one(&self, within: Duration) -> Result<Option<Delivery>, Error> {
         let messages = self.consumer.batch().max_messages(1).expires(within).messages().await;
-        let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
+        let mut messages = messages.map_err(away)?;
         match messages.next().await {
             Some(Ok(message)) => Ok(self.engine.delivery(message).await),
-            Some(Err(error)) => Err(super::store::away(&error.to_string())),
+            Some(Err(error)) => Err(away(error)),
             None => Ok(None),
         }
     }

@@ -1,8 +1,9 @@
 //! Records of jobs: read at the leader, written over the revision that was read, and published to watchers.
 
+use super::away::away;
 use super::batch::EVERYTHING;
 use super::connection::Nats;
-use super::store::{Asked, headers};
+use super::store::{Asked, terms};
 use super::streams::KEPT;
 use crate::engine::interface::{RecordWatch, Records};
 use crate::engine::value::{Found, Kept, Place, Refused, RetryFor};
@@ -10,9 +11,8 @@ use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_nats::Subscriber;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use ground::error::{Error, ErrorCode};
@@ -27,12 +27,12 @@ const REREAD_EVERY: Duration = Duration::from_secs(20);
 impl Records for Nats {
     async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error> {
         let subject = self.names().record(id);
-        let found = self.last_of(&self.names().run_stream(), &subject, retry_for).await?;
-        found.map(|(revision, payload)| Ok(Kept { record: parse(&payload)?, revision })).transpose()
+        let found = self.last_message(&subject, retry_for).await?;
+        found
+            .map(|message| Ok(Kept { record: parse(&message.payload)?, revision: message.sequence }))
+            .transpose()
     }
 
-    /// Writes over the revision (0: there must be none). Says `Conflict` when the record is another one by now. An answer that
-    /// was lost is made good by reading the record back: nobody else writes the same bytes.
     async fn write_record(
         &self,
         record: &JobRecord,
@@ -41,34 +41,26 @@ impl Records for Nats {
     ) -> Result<Kept, Refused> {
         let payload = serde_json::to_vec(record).map_err(|error| {
             let message = format!("the record of {} can't be written: {error}", record.id);
-            Refused::Fault(Error::new(ErrorCode::FleetStorage, message))
+            Error::new(ErrorCode::FleetStorage, message)
         })?;
-        let revision = over.to_string();
-        let ttl = format!("{}s", KEPT.as_secs());
-        let mut pairs = vec![("Nats-Expected-Last-Subject-Sequence", revision.as_str())];
-        if record.state.is_over() {
-            pairs.push(("Nats-TTL", ttl.as_str()));
-        }
+        let terms = terms(Some(over), record.state.is_over().then_some(KEPT));
         let subject = self.names().record(&record.id);
-        match self.store(&subject, headers(&pairs), Bytes::from(payload), retry_for).await {
+        match self.store(&subject, terms, payload.into(), retry_for).await {
             Ok(stored) => Ok(Kept { record: record.clone(), revision: stored.sequence }),
-            Err(Refused::Conflict) => match self.read_record(&record.id, retry_for).await {
-                Ok(Some(kept)) if kept.record == *record => Ok(kept),
-                Ok(_) => Err(Refused::Conflict),
-                Err(error) => Err(Refused::Fault(error)),
+            Err(Refused::Conflict) => match self.read_record(&record.id, retry_for).await? {
+                Some(kept) if kept.record == *record => Ok(kept),
+                _ => Err(Refused::Conflict),
             },
             Err(refused) => Err(refused),
         }
     }
 
-    /// The record as it is shown, also when a newer version wrote it.
     async fn read_listed(&self, id: &str) -> Result<Option<Listed>, Error> {
         let subject = self.names().record(id);
-        let found = self.last_of(&self.names().run_stream(), &subject, RetryFor::ASKED).await?;
-        Ok(found.map(|(_, payload)| Listed::parse(&payload, id.to_owned())))
+        let found = self.last_message(&subject, RetryFor::ASKED).await?;
+        Ok(found.map(|message| Listed::parse(&message.payload, id.to_owned())))
     }
 
-    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
     async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error> {
         let stream = self.names().run_stream();
         let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
@@ -77,7 +69,6 @@ impl Records for Nats {
         Ok(records.map(|record| (record.id().to_owned(), record)).collect())
     }
 
-    /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
     fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
         let engine = self.clone();
         // Settings are left out here: a filter for the records alone costs the server a look at all subjects for each page.
@@ -93,11 +84,9 @@ impl Records for Nats {
             .boxed()
     }
 
-    /// Removes the record, unless it was written since.
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
-        let (stream, subject) = (self.names().run_stream(), self.names().record(&kept.record.id));
-        let removed = self.purge(&stream, &subject, Some(kept.revision + 1), RetryFor::ASKED).await?;
-        Ok(removed > 0)
+        let subject = self.names().record(&kept.record.id);
+        Ok(self.purge(&subject, Some(kept.revision + 1), RetryFor::ASKED).await? > 0)
     }
 
     async fn watch_record(&self, id: &str) -> Result<Box<dyn RecordWatch>, Error> {
@@ -111,12 +100,7 @@ impl Nats {
     }
 
     async fn open_watch(&self, id: &str) -> Result<Watch, Error> {
-        let subscriber = self
-            .0
-            .client
-            .subscribe(self.names().record_told(id))
-            .await
-            .map_err(|error| super::store::away(&error.to_string()))?;
+        let subscriber = self.0.client.subscribe(self.names().record_told(id)).await.map_err(away)?;
         // So that the server knows of it before the first read.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.0.client.flush()).await;
         Ok(Watch {
@@ -129,38 +113,39 @@ impl Nats {
         })
     }
 
-    /// The last message of a subject, read at the stream's leader.
-    pub(super) async fn last_of(
-        &self,
-        stream: &str,
-        subject: &str,
-        retry_for: RetryFor,
-    ) -> Result<Option<(u64, Bytes)>, Error> {
-        let found = self.last_message(stream, subject, retry_for).await?;
-        Ok(found.map(|message| (message.sequence, message.payload)))
-    }
-
+    /// The last message that the filter names, read at its stream's leader.
     pub(super) async fn last_message(
         &self,
-        stream: &str,
-        subject: &str,
+        filter: &str,
         retry_for: RetryFor,
     ) -> Result<Option<StreamMessage>, Error> {
+        self.message(filter, retry_for, |wanted| wanted.last_by_subject(filter)).await
+    }
+
+    /// The first message from this sequence on that the filter names, read at its stream's leader.
+    pub(super) async fn next_message(&self, filter: &str, from: u64) -> Result<Option<StreamMessage>, Error> {
+        self.message(filter, RetryFor::ASKED, |wanted| wanted.sequence(from).next_by_subject(filter)).await
+    }
+
+    async fn message(
+        &self,
+        filter: &str,
+        retry_for: RetryFor,
+        which: impl Fn(RawMessageBuilder) -> RawMessageBuilder,
+    ) -> Result<Option<StreamMessage>, Error> {
+        let stream = self.names().stream_of(filter);
         let api = self.api(&format!("STREAM.MSG.GET.{stream}"));
         self.ask(retry_for, || async {
-            let stream = match self.0.context.get_stream_no_info(stream).await {
-                Ok(stream) => stream,
-                Err(error) => return Err(Asked::Away(error.to_string())),
-            };
-            match stream.get_last_raw_message_by_subject(subject).await {
+            let stream = self.0.context.get_stream_no_info(&stream).await.map_err(Asked::away)?;
+            match which(stream.raw_message_builder()).send().await {
                 Ok(message) => Ok(Some(message)),
                 Err(error) => match error.kind() {
-                    LastRawMessageErrorKind::NoMessageFound => Ok(None),
-                    LastRawMessageErrorKind::InvalidSubject => Err(Asked::Final(Error::new(
+                    RawMessageErrorKind::NoMessageFound => Ok(None),
+                    RawMessageErrorKind::InvalidSubject => Err(Asked::Final(Error::new(
                         ErrorCode::FleetStorage,
-                        format!("{subject} is not a subject"),
+                        format!("{filter} is not a subject"),
                     ))),
-                    _ => Err(self.unanswered(&api, &error)),
+                    _ => Err(self.unanswered(&api, error)),
                 },
             }
         })
@@ -196,7 +181,7 @@ impl RecordWatch for Watch {
             tokio::select! {
                 told = self.subscriber.next() => {
                     let Some(told) = told else {
-                        return Err(super::store::away("the connection was closed"));
+                        return Err(away("the connection was closed"));
                     };
                     let revision = told.headers.as_ref().and_then(|headers| headers.get("Nats-Sequence"));
                     let revision = revision.and_then(|value| value.as_str().parse::<u64>().ok()).unwrap_or(0);
@@ -207,7 +192,7 @@ impl RecordWatch for Watch {
                 }
                 changed = self.connections.changed() => {
                     if changed.is_err() {
-                        return Err(super::store::away("the connection was closed"));
+                        return Err(away("the connection was closed"));
                     }
                     self.is_stale = true;
                 }

@@ -1,8 +1,9 @@
 //! The free space of the streams, and the removal of messages that take it.
 
 use super::connection::Nats;
-use super::store::Asked;
+use super::store::{Asked, Problem};
 use crate::engine::value::{FULL_AT, RetryFor, Room};
+use async_nats::jetstream::stream::{DiscardPolicy, Stream};
 use ground::error::{Error, ErrorCode};
 use ground::json::object::put;
 use ground::lock::lock;
@@ -26,22 +27,9 @@ struct Purged {
     error: Option<Problem>,
 }
 
-#[derive(Deserialize)]
-struct Problem {
-    #[serde(default)]
-    code: u64,
-    #[serde(default)]
-    description: String,
-}
-
 impl Nats {
     pub(crate) async fn room(&self, stream: &str, retry_for: RetryFor) -> Result<Room, Error> {
-        let found = self
-            .ask(retry_for, || async {
-                let found = self.0.context.get_stream(stream).await;
-                found.map_err(|error| Asked::Away(error.to_string()))
-            })
-            .await?;
+        let found = self.stream(stream, retry_for).await?;
         let (state, config) = (&found.cached_info().state, &found.cached_info().config);
         let max_bytes = u64::try_from(config.max_bytes).unwrap_or(0);
         let max_messages = u64::try_from(config.max_messages).unwrap_or(0);
@@ -49,19 +37,14 @@ impl Nats {
         let is_used =
             |used: u64, most: u64| most > 0 && used.saturating_mul(100) >= most.saturating_mul(up_to);
         // The others make room by themselves: the oldest goes first.
-        let keeps_all = config.discard == async_nats::jetstream::stream::DiscardPolicy::New;
+        let keeps_all = config.discard == DiscardPolicy::New;
         let is_full = keeps_all && (is_used(state.bytes, max_bytes) || is_used(state.messages, max_messages));
         Ok(Room { bytes: state.bytes, max_bytes, messages: state.messages, is_full })
     }
 
-    /// Sequence of the last message that the stream ever had.
-    pub(super) async fn last_sequence(&self, stream: &str) -> Result<u64, Error> {
-        self.ask(RetryFor::ASKED, || async {
-            let found = self.0.context.get_stream(stream).await;
-            let found = found.map_err(|error| Asked::Away(error.to_string()))?;
-            Ok(found.cached_info().state.last_sequence)
-        })
-        .await
+    /// The stream with its present state.
+    pub(super) async fn stream(&self, name: &str, retry_for: RetryFor) -> Result<Stream, Error> {
+        self.ask(retry_for, || async { self.0.context.get_stream(name).await.map_err(Asked::away) }).await
     }
 
     /// Whether the records have no room for jobs that have none yet. A moment old.
@@ -93,11 +76,11 @@ impl Nats {
     /// Removes what the filter names, before this sequence (`None`: all of it). Returns how many messages that were.
     pub(crate) async fn purge(
         &self,
-        stream: &str,
         filter: &str,
         before: Option<u64>,
         retry_for: RetryFor,
     ) -> Result<u64, Error> {
+        let stream = self.names().stream_of(filter);
         let api = format!("STREAM.PURGE.{stream}");
         let mut asked = json!({ "filter": filter });
         if let Some(before) = before {
@@ -114,7 +97,7 @@ impl Nats {
                     let message = format!("{stream} can't be purged: {}", problem.description);
                     Err(Asked::Final(Error::new(ErrorCode::FleetStorage, message)))
                 }
-                Err(error) => Err(self.unanswered(&self.api(&api), &error)),
+                Err(error) => Err(self.unanswered(&self.api(&api), error)),
             }
         })
         .await

@@ -11,6 +11,7 @@ use async_nats::{HeaderMap, Request, RequestErrorKind};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use serde::Deserialize;
+use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -34,17 +35,17 @@ pub(super) struct PublishAnswer {
     sequence: u64,
     #[serde(default)]
     duplicate: bool,
-    pub(super) error: Option<PublishProblem>,
+    pub(super) error: Option<Problem>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct PublishProblem {
+pub(super) struct Problem {
     #[serde(default)]
-    code: u64,
+    pub(super) code: u64,
     #[serde(default)]
     err_code: u64,
     #[serde(default)]
-    description: String,
+    pub(super) description: String,
 }
 
 impl Nats {
@@ -57,28 +58,9 @@ impl Nats {
     ) -> Result<Stored, Refused> {
         if subject.len() > MAX_SUBJECT_BYTES {
             let message = format!("a name of {} bytes is longer than the server takes", subject.len());
-            return Err(Refused::Fault(Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true)));
+            return Err(Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true).into());
         }
-        let begun = Instant::now();
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let why = match self.try_store(subject, &headers, &payload).await {
-                Ok(stored) => return Ok(stored),
-                Err(NotStored::Final(refused)) => return Err(refused),
-                // Whether the server has the message shows at the next try.
-                Err(NotStored::NoAnswer(_)) if begun.elapsed() <= retry_for.0 => continue,
-                Err(NotStored::NoAnswer(why)) => why.to_owned(),
-                Err(NotStored::Again(why)) => why,
-            };
-            if self.is_denied(subject) {
-                return Err(Refused::Fault(denied(subject)));
-            }
-            if begun.elapsed() + pause > retry_for.0 {
-                return Err(Refused::Fault(self.away(&why)));
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
+        self.ask(retry_for, || self.try_store(subject, &headers, &payload)).await
     }
 
     async fn try_store(
@@ -86,7 +68,7 @@ impl Nats {
         subject: &str,
         headers: &HeaderMap,
         payload: &Bytes,
-    ) -> Result<Stored, NotStored> {
+    ) -> Result<Stored, Asked<Refused>> {
         let within = answer_within(payload.len());
         let request = Request::new()
             .payload(payload.clone())
@@ -102,11 +84,12 @@ impl Nats {
                     payload.len()
                 );
                 let error = Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true);
-                return Err(NotStored::Final(Refused::Fault(error)));
+                return Err(Asked::Final(error.into()));
             }
-            Ok(Err(error)) => return Err(NotStored::Again(error.to_string())),
-            Err(Silence::Denied) => return Err(NotStored::Final(Refused::Fault(denied(subject)))),
-            Err(Silence::Away(why)) => return Err(NotStored::NoAnswer(why)),
+            Ok(Err(error)) => return Err(self.unanswered(subject, error)),
+            Err(Silence::Denied) => return Err(Asked::Final(denied(subject).into())),
+            // Whether the server has the message shows at the next try.
+            Err(Silence::Away(why)) => return Err(Asked::NoAnswer(why)),
         };
         match ground::json::read::<PublishAnswer>(&message.payload) {
             Ok(PublishAnswer { error: None, sequence, duplicate }) => {
@@ -114,11 +97,11 @@ impl Nats {
             }
             Ok(PublishAnswer { error: Some(problem), .. }) => {
                 Err(match refused(&problem, &self.names().stream_of(subject)) {
-                    Some(refused) => NotStored::Final(refused),
-                    None => NotStored::Again(problem.description),
+                    Some(refused) => Asked::Final(refused),
+                    None => Asked::Away(problem.description),
                 })
             }
-            Err(error) => Err(NotStored::Again(format!("an answer that can't be read: {error}"))),
+            Err(error) => Err(Asked::Away(format!("an answer that can't be read: {error}"))),
         }
     }
 
@@ -129,8 +112,8 @@ impl Nats {
     }
 
     /// The reason why a request to this subject got no answer.
-    pub(super) fn unanswered(&self, subject: &str, why: &dyn std::fmt::Display) -> Asked {
-        if self.is_denied(subject) { Asked::Final(denied(subject)) } else { Asked::Away(why.to_string()) }
+    pub(super) fn unanswered<E: From<Error>>(&self, subject: &str, why: impl Display) -> Asked<E> {
+        if self.is_denied(subject) { Asked::Final(denied(subject).into()) } else { Asked::away(why) }
     }
 
     /// Waits for the answer to a request to this subject. The wait ends early if the user lacks the rights, or if the
@@ -162,10 +145,14 @@ impl Nats {
         }
     }
 
-    /// Asks again while the server is away. `ask` says `Err(Some)` for what another try would not change.
-    pub(super) async fn ask<T, F>(&self, retry_for: RetryFor, mut ask: impl FnMut() -> F) -> Result<T, Error>
+    /// Asks again while the server is away.
+    pub(super) async fn ask<T, E: From<Error>, F>(
+        &self,
+        retry_for: RetryFor,
+        mut ask: impl FnMut() -> F,
+    ) -> Result<T, E>
     where
-        F: Future<Output = Result<T, Asked>>,
+        F: Future<Output = Result<T, Asked<E>>>,
     {
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -173,22 +160,17 @@ impl Nats {
             let why = match ask().await {
                 Ok(value) => return Ok(value),
                 Err(Asked::Final(error)) => return Err(error),
+                Err(Asked::NoAnswer(_)) if begun.elapsed() <= retry_for.0 => continue,
+                Err(Asked::NoAnswer(why)) => why.to_owned(),
                 Err(Asked::Away(why)) => why,
             };
             if begun.elapsed() + pause > retry_for.0 {
-                return Err(self.away(&why));
+                return Err(self.away(&why).into());
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
     }
-}
-
-/// The reason why the server did not store a message. `Again`: it may do so a moment later.
-enum NotStored {
-    Final(Refused),
-    Again(String),
-    NoAnswer(&'static str),
 }
 
 /// The reason for a missing answer.
@@ -204,23 +186,33 @@ pub(super) fn denied(subject: &str) -> Error {
 }
 
 /// The reason why a request failed.
-pub(super) enum Asked {
-    Final(Error),
+pub(super) enum Asked<E = Error> {
+    /// Another try would not change it.
+    Final(E),
+    /// Another try may succeed a moment later.
     Away(String),
+    /// The same request is sent again at once.
+    NoAnswer(&'static str),
+}
+
+impl<E> Asked<E> {
+    pub(super) fn away(why: impl Display) -> Asked<E> {
+        Asked::Away(why.to_string())
+    }
 }
 
 /// `stream`: where the message was to go.
-fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
+fn refused(problem: &Problem, stream: &str) -> Option<Refused> {
     match problem.err_code {
         10071 | 10164 => Some(Refused::Conflict),
         10077 if problem.description.contains("per subject") => Some(Refused::Taken),
-        10077 => Some(Refused::Fault(full(stream, &problem.description))),
+        10077 => Some(full(stream, &problem.description).into()),
         10023 | 10047 | 10002 => {
             let message = format!(
                 "the server has no room left ({}): make room on its disk, remove old jobs with `sheepdog fleet prune`, or raise the max_file_store of its configuration",
                 problem.description
             );
-            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message).with("stream", stream)))
+            Some(Error::new(ErrorCode::FleetStorage, message).with("stream", stream).into())
         }
         // Its copies are not agreed on the same message yet, which somebody else sends at this very moment.
         10158 => None,
@@ -229,7 +221,7 @@ fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
         _ => {
             let message =
                 format!("the server refused a message: {} ({})", problem.description, problem.err_code);
-            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
+            Some(Error::new(ErrorCode::FleetStorage, message).into())
         }
     }
 }
@@ -254,10 +246,10 @@ pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
     }
     let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
     let problem = said.and_then(|said| serde_json::to_value(said).ok());
-    let problem = problem.and_then(|problem| ground::json::typed::<PublishProblem>(problem).ok());
+    let problem = problem.and_then(|problem| ground::json::typed::<Problem>(problem).ok());
     match problem.as_ref().and_then(|problem| refused(problem, stream)) {
-        Some(refused) => Asked::Final(refused.into_error()),
-        None => Asked::Away(error.to_string()),
+        Some(refused) => Asked::Final(refused.into()),
+        None => Asked::away(error),
     }
 }
 
@@ -277,7 +269,7 @@ pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
             let message = format!("the server makes no consumer on the stream {stream}: {server}");
             Asked::Final(Error::new(ErrorCode::FleetStorage, message).with("stream", stream))
         }
-        _ => Asked::Away(error.to_string()),
+        _ => Asked::away(error),
     }
 }
 
@@ -289,6 +281,19 @@ pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
+/// Headers of a message that is written over this revision of its subject (0: there must be none), and expires.
+pub(super) fn terms(over: Option<u64>, expires_after: Option<Duration>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Some(revision) = over {
+        headers.insert("Nats-Expected-Last-Subject-Sequence", revision.to_string());
+    }
+    if let Some(length) = expires_after {
+        // The server counts in whole seconds.
+        headers.insert("Nats-TTL", format!("{}s", length.as_millis().div_ceil(1000).max(1)));
+    }
+    headers
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,7 +301,7 @@ mod tests {
     #[test]
     fn what_a_server_can_do_a_moment_later_is_asked_again() {
         let answer = |code, err_code, description: &str| {
-            refused(&PublishProblem { code, err_code, description: description.to_owned() }, "KV_SD_RUN")
+            refused(&Problem { code, err_code, description: description.to_owned() }, "KV_SD_RUN")
         };
         // Submitted twice at once, on a cluster.
         assert!(answer(409, 10158, "duplicate message id is in process").is_none());
@@ -305,8 +310,9 @@ mod tests {
         assert!(matches!(answer(400, 10164, "wrong last sequence"), Some(Refused::Conflict)));
         let taken = answer(400, 10077, "maximum messages per subject exceeded");
         assert!(matches!(taken, Some(Refused::Taken)));
-        let code = |refused: Option<Refused>| refused.unwrap().into_error().code();
-        let full = answer(400, 10077, "maximum bytes exceeded").unwrap().into_error();
+        let error = |refused: Option<Refused>| Error::from(refused.unwrap());
+        let code = |refused: Option<Refused>| error(refused).code();
+        let full = error(answer(400, 10077, "maximum bytes exceeded"));
         assert_eq!((full.code(), full.facts()["stream"].as_str()), (ErrorCode::FleetFull, Some("KV_SD_RUN")));
         assert!(full.message().contains("KV_SD_RUN") && full.message().contains("fleet prune"), "{full}");
         assert_eq!(code(answer(500, 10023, "insufficient resources")), ErrorCode::FleetStorage);

@@ -50,10 +50,6 @@ impl Names {
         format!("{}_RUN", self.upper)
     }
 
-    pub(crate) fn settings_bucket(&self) -> String {
-        format!("{}_RUN", self.upper)
-    }
-
     pub(crate) fn lease_bucket(&self) -> String {
         format!("{}_LEASE", self.upper)
     }
@@ -67,32 +63,24 @@ impl Names {
         format!("OBJ_{}", self.blob_bucket())
     }
 
-    /// The stream that keeps a subject of this fleet.
+    /// The stream that keeps a subject of this fleet. A subject may be a filter for several.
     pub(crate) fn stream_of(&self, subject: &str) -> String {
-        let (run, lease) = (format!("$KV.{}.", self.run_bucket()), format!("$KV.{}.", self.lease_bucket()));
-        if subject.starts_with(&run) {
-            self.run_stream()
-        } else if subject.starts_with(&format!("$KV.{}.", self.settings_bucket())) {
-            self.settings_stream()
-        } else if subject.starts_with(&lease) {
-            self.lease_stream()
-        } else if subject.starts_with("$O.") {
-            self.blob_stream()
-        } else if subject.starts_with(&format!("{}.log.", self.prefix)) {
-            self.log_stream()
-        } else if subject.starts_with(&format!("{}.dead.", self.prefix)) {
-            self.dead_stream()
-        } else {
-            self.jobs_stream()
+        for (prefix, stream) in [
+            (format!("$KV.{}.", self.run_bucket()), self.run_stream()),
+            (format!("$KV.{}.", self.lease_bucket()), self.lease_stream()),
+            ("$O.".to_owned(), self.blob_stream()),
+            (format!("{}.log.", self.prefix), self.log_stream()),
+            (format!("{}.dead.", self.prefix), self.dead_stream()),
+        ] {
+            if subject.starts_with(&prefix) {
+                return stream;
+            }
         }
+        self.jobs_stream()
     }
 
     pub(crate) fn run_stream(&self) -> String {
         format!("KV_{}", self.run_bucket())
-    }
-
-    pub(crate) fn settings_stream(&self) -> String {
-        format!("KV_{}", self.settings_bucket())
     }
 
     pub(crate) fn lease_stream(&self) -> String {
@@ -104,7 +92,6 @@ impl Names {
         BTreeSet::from([
             self.jobs_stream(),
             self.run_stream(),
-            self.settings_stream(),
             self.lease_stream(),
             self.log_stream(),
             self.dead_stream(),
@@ -190,11 +177,11 @@ impl Names {
 
     /// Settings are stored beside the records, so that their changes are published as well. A job's id has no dot here.
     pub(crate) fn setting(&self, what: &Setting) -> String {
-        format!("$KV.{}.{}.{}", self.settings_bucket(), what.kind.as_str(), escape(&what.name))
+        format!("$KV.{}.{}.{}", self.run_bucket(), what.kind.as_str(), escape(&what.name))
     }
 
     pub(crate) fn settings(&self, kind: SettingKind) -> String {
-        format!("$KV.{}.{}.*", self.settings_bucket(), kind.as_str())
+        format!("$KV.{}.{}.*", self.run_bucket(), kind.as_str())
     }
 
     /// Subject on which the server publishes the changes of settings of this kind.
@@ -339,10 +326,16 @@ mod tests {
         let names = Names::new("sd");
         for (subject, stream) in [
             (names.job("default", 4, "a"), names.jobs_stream()),
+            (names.anywhere("a"), names.jobs_stream()),
             (names.record("a"), names.run_stream()),
+            (names.settings(SettingKind::Pause), names.run_stream()),
             (names.slot("k", 0), names.lease_stream()),
+            (names.all_slots(), names.lease_stream()),
             (names.log("a", 1), names.log_stream()),
+            (names.logs("a"), names.log_stream()),
             (names.dead("default", "a"), names.dead_stream()),
+            (names.dead_anywhere("a"), names.dead_stream()),
+            (names.all_objects(), names.blob_stream()),
             (names.object("a/1/x"), names.blob_stream()),
             (names.chunks("n"), names.blob_stream()),
         ] {
