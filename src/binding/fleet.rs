@@ -12,8 +12,8 @@ use super::option::{Millis, give};
 use super::promise::{Promised, done, settle};
 use super::turn_observer::{NativeSeenTurn, showing};
 use fleet::{
-    Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobSpec, ServerPlaces, Submitted, WeakFleet,
-    Worker, WorkerOptions,
+    Access, Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobSpec, ServerPlaces, Submitted,
+    WeakFleet, Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
@@ -125,18 +125,20 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
     } = spec;
     let mut options = FleetOptions::new(dir);
     options.memory = memory.unwrap_or(false);
-    options.servers = servers;
     options.places = ServerPlaces {
         named: server_program.map(PathBuf::from),
         path: path.unwrap_or_default(),
         package: server_package.map(PathBuf::from),
     };
-    options.credentials = credentials.map(PathBuf::from);
-    options.ca = ca.map(PathBuf::from);
-    options.token = token;
-    give(&mut options.prefix, prefix);
-    options.lease = lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
-    options.replicas = replicas.map(|count| count as usize);
+    options.access = Access {
+        servers,
+        token,
+        credentials: credentials.map(PathBuf::from),
+        ca: ca.map(PathBuf::from),
+        prefix: prefix.unwrap_or(options.access.prefix),
+        lease: lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX)),
+        replicas: replicas.map(|count| count as usize),
+    };
     options
 }
 

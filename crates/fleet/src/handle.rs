@@ -31,47 +31,27 @@ const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
 /// How to get to a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
-    /// The fleet is in the memory of this process, and everything else but `lease` means nothing.
+    /// The fleet is in the memory of this process, and everything else but the lease means nothing.
     pub memory: bool,
-    /// None: a server of its own, its store in `dir`.
-    pub servers: Vec<String>,
+    /// Store of the fleet's own server, if `access` names no servers.
     pub dir: PathBuf,
     pub places: ServerPlaces,
-    /// A file.
-    pub credentials: Option<PathBuf>,
-    /// A file with the certificates of who signs servers'; `None`: whom this process trusts everywhere.
-    pub ca: Option<PathBuf>,
-    pub token: Option<String>,
-    /// Two fleets on one server differ by it.
-    pub prefix: String,
-    pub lease: Option<Duration>,
-    /// Copies of everything, when the fleet is new.
-    pub replicas: Option<usize>,
+    pub access: Access,
 }
 
 impl FleetOptions {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        FleetOptions {
-            memory: false,
-            servers: Vec::new(),
-            dir: dir.into(),
-            places: ServerPlaces::default(),
-            credentials: None,
-            ca: None,
-            token: None,
-            prefix: DEFAULT_PREFIX.to_owned(),
-            lease: None,
-            replicas: None,
-        }
+        let access = Access { prefix: DEFAULT_PREFIX.to_owned(), ..Access::default() };
+        FleetOptions { memory: false, dir: dir.into(), places: ServerPlaces::default(), access }
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !is_prefix(&self.prefix) {
-            let problem =
-                format!("expected 1 to 32 lower-case letters, digits and \"-\", got {:?}", self.prefix);
+        let Access { prefix, lease, .. } = &self.access;
+        if !is_prefix(prefix) {
+            let problem = format!("expected 1 to 32 lower-case letters, digits and \"-\", got {prefix:?}");
             return Err(Error::invalid_option("prefix", problem));
         }
-        if self.lease.is_some_and(|lease| !(MIN_LEASE..=MAX_LEASE).contains(&lease)) {
+        if lease.is_some_and(|lease| !(MIN_LEASE..=MAX_LEASE).contains(&lease)) {
             let problem = format!("expected {} to {} ms", MIN_LEASE.as_millis(), MAX_LEASE.as_millis());
             return Err(Error::invalid_option("leaseMs", problem));
         }
@@ -104,26 +84,18 @@ impl Drop for Keeping {
 impl Fleet {
     pub async fn connect(options: FleetOptions) -> Result<Fleet, Error> {
         options.check()?;
-        if options.memory {
-            return Ok(Fleet::of(open_memory(options.lease.unwrap_or(DEFAULT_LEASE)), None));
+        let FleetOptions { memory, dir, places, access } = options;
+        if memory {
+            return Ok(Fleet::of(open_memory(access.lease.unwrap_or(DEFAULT_LEASE)), None));
         }
-        let access = Access {
-            servers: options.servers.clone(),
-            token: options.token.clone(),
-            credentials: options.credentials.clone(),
-            ca: options.ca.clone(),
-            prefix: options.prefix.clone(),
-            lease: options.lease,
-            replicas: options.replicas,
-        };
-        if !options.servers.is_empty() {
+        if !access.servers.is_empty() {
             return Ok(Fleet::of(super::engine::connect(&access).await?, None));
         }
         let connect = |url, token| {
             let access = Access { servers: vec![url], token: Some(token), ..access.clone() };
             async move { super::engine::connect(&access).await }
         };
-        let (local, engine) = Local::join(&options.dir, &options.places, connect).await?;
+        let (local, engine) = Local::join(&dir, &places, connect).await?;
         local.watch_over(engine.is_connected()).await;
         Ok(Fleet::of(engine, Some(local)))
     }

@@ -53,7 +53,7 @@ pub mod transition;
 mod watching;
 mod worker;
 
-pub use engine::ServerPlaces;
+pub use engine::{Access, ServerPlaces};
 pub use fault::JobFault;
 pub use follow::{Follow, FollowedBatch};
 pub use git::{GitPlace, GitSource};

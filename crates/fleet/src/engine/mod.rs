@@ -23,10 +23,10 @@ mod value;
 pub(crate) use interface::{Engine, LogReader, RecordWatch, SettingWatch, Shared, classes};
 pub(crate) use lane::{Delivery, Lane};
 pub(crate) use memory::open as open_memory;
-pub use nats::ServerPlaces;
 #[cfg(test)]
 pub(crate) use nats::test_server;
-pub(crate) use nats::{Access, Local, connect};
+pub use nats::{Access, ServerPlaces};
+pub(crate) use nats::{Local, connect};
 pub(crate) use value::{
     Announcement, Found, JobPage, Kept, LeaseSlot, Place, Queued, Refused, RetryFor, Room, Rooms,
     SettingKind, Stored, Waiting, Wanted, is_too_long,

@@ -36,18 +36,20 @@ pub(super) fn answer_within(bytes: usize) -> Duration {
     REQUEST_TIMEOUT + Duration::from_millis(bytes as u64 * 1000 / SLOWEST_LINK)
 }
 
-/// The address and the credentials of a server.
+/// The address and the credentials of a server, and which fleet there is meant.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Access {
+pub struct Access {
     pub servers: Vec<String>,
     pub token: Option<String>,
     /// A file.
     pub credentials: Option<PathBuf>,
     /// A file with the certificates of who signs servers'; `None`: whom this process trusts everywhere.
     pub ca: Option<PathBuf>,
+    /// Two fleets on one server differ by it.
     pub prefix: String,
     /// The fleet's lease; `None`: whatever the fleet has, or the default when it is new.
     pub lease: Option<Duration>,
+    /// Copies of everything, when the fleet is new.
     pub replicas: Option<usize>,
 }
 

@@ -24,7 +24,7 @@ mod trust;
 use crate::engine::interface::{Engine, Shared};
 use crate::engine::value::{Place, RetryFor, Room, Rooms};
 use async_trait::async_trait;
-pub(crate) use connection::Access;
+pub use connection::Access;
 use connection::Nats;
 use ground::error::Error;
 pub(crate) use local::Local;
