@@ -1,11 +1,4 @@
-import type {
-  FleetSpec,
-  NativeFleet,
-  NativeJob,
-  NativeJobList,
-  NativeJobWatch,
-  NativeWorker,
-} from '../native/native'
+import type { FleetSpec, NativeFleet, NativeJob, NativeJobPages, NativeWorker } from '../native/native'
 import { onAbort, throwIfAborted } from './abort'
 import { type ErrorCode, invalidOption, settle, SheepdogError } from './error'
 import { fleetHost } from './fleet/host'
@@ -296,7 +289,7 @@ export class Fleet implements AsyncDisposable {
     checkList(options)
     const { limit, after, ...filter } = options
     filter satisfies Crossing<typeof filter, JobFilter>
-    const list = (await settle(this.#fleet.list(filterSpec(filter), after, limit))) as NativeJobList
+    const list = (await settle(this.#fleet.list(filterSpec(filter), after, limit))) as NativeJobPages
     for (;;) {
       const page = JSON.parse(await settle<string>(list.next())) as StoredRecord[]
       if (page.length === 0) return
@@ -313,7 +306,7 @@ export class Fleet implements AsyncDisposable {
    * for await (const { id, state } of fleet.watch({ queue: 'nightly' })) console.log(id, state)
    */
   async *watch(filter: JobFilter = {}): AsyncGenerator<JobRecord, void, undefined> {
-    const watch = (await settle(this.#fleet.watch(filterSpec(filter)))) as NativeJobWatch
+    const watch = (await settle(this.#fleet.watch(filterSpec(filter)))) as NativeJobPages
     for (;;)
       for (const record of JSON.parse(await settle<string>(watch.next())) as StoredRecord[])
         yield shown(record)

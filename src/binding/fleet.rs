@@ -17,7 +17,7 @@ use fleet::{
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
-use napi::bindgen_prelude::{Function, within_runtime_if_available};
+use napi::bindgen_prelude::{Function, ToNapiValue, within_runtime_if_available};
 use napi_derive::napi;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -173,13 +173,23 @@ pub(super) fn to_spec(given: Value) -> Result<JobSpec, Error> {
     }
 }
 
+impl NativeFleet {
+    /// Promises what a call of the fleet resolves with.
+    pub(super) fn call<T, F>(&self, call: impl FnOnce(Fleet) -> F) -> Promised<T>
+    where
+        T: ToNapiValue + Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        settle(call(self.fleet.clone()))
+    }
+}
+
 #[napi]
 impl NativeFleet {
     /// Submits a job. `spec` is JSON. Resolves with the job's id.
     #[napi]
     pub fn submit(&self, spec: String) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+        self.call(async move |fleet| {
             let given = ground::json::read(&spec).map_err(|error| Error::invalid_option("job", error))?;
             fleet.submit(to_spec(given)?).await
         })
@@ -188,8 +198,7 @@ impl NativeFleet {
     /// Submits many jobs. `specs` is a JSON array. Resolves with an answer for each, as JSON.
     #[napi]
     pub fn submit_many(&self, specs: String) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+        self.call(async move |fleet| {
             let given: Vec<Value> =
                 ground::json::read(&specs).map_err(|error| Error::invalid_option("jobs", error))?;
             let answers = fleet.submit_many(given.into_iter().map(to_spec).collect()).await?;
@@ -200,28 +209,25 @@ impl NativeFleet {
                     "error": answer.error.as_ref().map(JobFault::from),
                 })
             };
-            Ok::<_, Error>(Value::from_iter(answers.iter().map(shown)).to_string())
+            Ok(Value::from_iter(answers.iter().map(shown)).to_string())
         })
     }
 
     #[napi]
     pub fn record(&self, id: String) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.record(&id).await.map(|record| record.shown().to_string()) })
+        self.call(async move |fleet| fleet.record(&id).await.map(|record| record.shown().to_string()))
     }
 
     /// Resolves with the record once the job is over.
     #[napi]
     pub fn settled(&self, id: String) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.settled(&id).await.map(|record| record.shown().to_string()) })
+        self.call(async move |fleet| fleet.settled(&id).await.map(|record| record.shown().to_string()))
     }
 
     /// Fetches a result that is not in the record but named by it, as JSON.
     #[napi]
     pub fn result_object(&self, name: String) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+        self.call(async move |fleet| {
             let bytes = fleet.result_object(&name).await?;
             String::from_utf8(bytes.into()).map_err(|_| {
                 Error::new(ErrorCode::FleetStorage, format!("{name} is damaged: it is not text"))
@@ -231,29 +237,27 @@ impl NativeFleet {
 
     #[napi]
     pub fn cancel(&self, id: String, is_forced: bool) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.cancel(&id, is_forced).await.map(|record| record.shown().to_string()) })
+        self.call(async move |fleet| {
+            fleet.cancel(&id, is_forced).await.map(|record| record.shown().to_string())
+        })
     }
 
     #[napi]
     pub fn retry(&self, id: String) -> Promised<()> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.retry(&id).await })
+        self.call(async move |fleet| fleet.retry(&id).await)
     }
 
     #[napi]
     pub fn follow(&self, id: String, from: Option<String>, live: bool) -> Promised<NativeFollow> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+        self.call(async move |fleet| {
             let follow = fleet.follow(&id, from.as_deref(), live).await?;
-            Ok::<_, Error>(NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) })
+            Ok(NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) })
         })
     }
 
     #[napi]
     pub fn download(&self, id: String, path: String, to: String) -> Promised<()> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.download(&id, &path, to.as_ref()).await })
+        self.call(async move |fleet| fleet.download(&id, &path, to.as_ref()).await)
     }
 
     /// `onJob` is called for each job with a handler. It answers through the job's own methods. `onTurn` is called for each turn of
@@ -296,8 +300,7 @@ impl NativeFleet {
     /// The status as JSON.
     #[napi]
     pub fn status(&self) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.status().await.map(|status| serde_json::json!(status).to_string()) })
+        self.call(async move |fleet| fleet.status().await.map(|status| serde_json::json!(status).to_string()))
     }
 
     #[napi]

@@ -69,37 +69,33 @@ impl NativeFleet {
         spec: FilterSpec,
         after: Option<String>,
         limit: Option<f64>,
-    ) -> Promised<NativeJobList> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+    ) -> Promised<NativeJobPages> {
+        self.call(async move |fleet| {
             let limit = limit.map(|limit| limit as usize);
             let list = fleet.list(to_filter(spec)?, after.as_deref(), limit).await?;
-            Ok::<_, Error>(NativeJobList { list: Arc::new(tokio::sync::Mutex::new(list)) })
+            Ok(NativeJobPages::of(Pages::List(list)))
         })
     }
 
     /// Watches the jobs that change from now on.
     #[napi]
-    pub fn watch(&self, spec: FilterSpec) -> Promised<NativeJobWatch> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+    pub fn watch(&self, spec: FilterSpec) -> Promised<NativeJobPages> {
+        self.call(async move |fleet| {
             let watch = fleet.watch(to_filter(spec)?).await?;
-            Ok::<_, Error>(NativeJobWatch { watch: Arc::new(tokio::sync::Mutex::new(watch)) })
+            Ok(NativeJobPages::of(Pages::Watch(watch)))
         })
     }
 
     /// Tries jobs again. Resolves with their number.
     #[napi]
     pub fn retry_many(&self, spec: FilterSpec) -> Promised<f64> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.retry_many(to_filter(spec)?).await.map(|count| count as f64) })
+        self.call(async move |fleet| fleet.retry_many(to_filter(spec)?).await.map(|count| count as f64))
     }
 
     /// Removes jobs. Resolves with the numbers of removed jobs and objects, as JSON.
     #[napi]
     pub fn prune(&self, spec: PruneSpec) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+        self.call(async move |fleet| {
             let PruneSpec { older_than_ms, states, queue, dry_run } = spec;
             let states = to_states(states)?;
             let prune = Prune { older_than: older_than_ms.duration(), states, queue, is_trial: dry_run };
@@ -110,36 +106,31 @@ impl NativeFleet {
     /// Resolves when no worker starts a job of the queue any more.
     #[napi]
     pub fn pause(&self, queue: String) -> Promised<()> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.pause(&queue).await })
+        self.call(async move |fleet| fleet.pause(&queue).await)
     }
 
     /// Resolves with true when the queue was paused.
     #[napi]
     pub fn resume(&self, queue: String) -> Promised<bool> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.resume(&queue).await })
+        self.call(async move |fleet| fleet.resume(&queue).await)
     }
 
     /// Resolves when the worker starts no more jobs.
     #[napi]
     pub fn drain(&self, worker: String) -> Promised<()> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.drain(&worker).await })
+        self.call(async move |fleet| fleet.drain(&worker).await)
     }
 
     /// Sets a schedule. `schedule` is JSON.
     #[napi]
     pub fn schedule(&self, schedule: String) -> Promised<()> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.schedule(&to_schedule(&schedule)?).await })
+        self.call(async move |fleet| fleet.schedule(&to_schedule(&schedule)?).await)
     }
 
     /// All schedules: an array as JSON.
     #[napi]
     pub fn schedules(&self) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
+        self.call(async move |fleet| {
             let shown = |(schedule, next): (Schedule, Option<u64>)| {
                 let mut shown = json!(schedule);
                 if let (Some(fields), Some(next)) = (shown.as_object_mut(), next) {
@@ -148,58 +139,51 @@ impl NativeFleet {
                 shown
             };
             let all = fleet.schedules().await?;
-            Ok::<_, Error>(Value::from_iter(all.into_iter().map(shown)).to_string())
+            Ok(Value::from_iter(all.into_iter().map(shown)).to_string())
         })
     }
 
     /// Resolves with true when there was a schedule of this id.
     #[napi]
     pub fn unschedule(&self, id: String) -> Promised<bool> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.unschedule(&id).await })
+        self.call(async move |fleet| fleet.unschedule(&id).await)
     }
 
     /// Starts due runs of schedules until the fleet is closed.
     #[napi]
     pub fn keep_schedules(&self) -> Promised<()> {
-        let fleet = self.fleet.clone();
-        settle(async move { fleet.keep_schedules() })
+        self.call(async move |fleet| fleet.keep_schedules())
     }
 }
 
-/// A list of jobs that is being read.
-#[napi]
-pub struct NativeJobList {
-    list: Arc<tokio::sync::Mutex<JobList>>,
+enum Pages {
+    List(JobList),
+    Watch(JobWatch),
 }
 
+/// A list of jobs that is being read, or a watch over jobs.
 #[napi]
-impl NativeJobList {
-    /// Some records: an array as JSON, empty after the last one.
-    #[napi]
-    pub fn next(&self) -> Promised<String> {
-        let list = self.list.clone();
-        settle(async move {
-            let page = list.lock().await.next().await?;
-            Ok::<_, Error>(Value::from_iter(page.iter().map(Listed::shown)).to_string())
-        })
+pub struct NativeJobPages {
+    pages: Arc<tokio::sync::Mutex<Pages>>,
+}
+
+impl NativeJobPages {
+    fn of(pages: Pages) -> Self {
+        NativeJobPages { pages: Arc::new(tokio::sync::Mutex::new(pages)) }
     }
 }
 
-/// A watch over jobs.
 #[napi]
-pub struct NativeJobWatch {
-    watch: Arc<tokio::sync::Mutex<JobWatch>>,
-}
-
-#[napi]
-impl NativeJobWatch {
-    /// Records that changed: an array as JSON. Waits for one.
+impl NativeJobPages {
+    /// Some records: an array as JSON. Of a list it is empty after the last one. A watch waits for one.
     #[napi]
     pub fn next(&self) -> Promised<String> {
-        let watch = self.watch.clone();
+        let pages = self.pages.clone();
         settle(async move {
-            let page = watch.lock().await.next().await?;
+            let page = match &mut *pages.lock().await {
+                Pages::List(list) => list.next().await?,
+                Pages::Watch(watch) => watch.next().await?,
+            };
             Ok::<_, Error>(Value::from_iter(page.iter().map(Listed::shown)).to_string())
         })
     }
