@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, it } from 'vitest'
-import { installNode } from '../trials/acp/installation.mjs'
+import { installNode } from '../trials/agents/install.mjs'
 import { run } from '..'
 import { isAlive } from './cli-command'
 

@@ -8,7 +8,7 @@ import { Harness, run, type ProviderName } from '..'
 import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
 import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { installNode } from '../trials/acp/installation.mjs'
+import { installNode } from '../trials/agents/install.mjs'
 
 type Context = ReturnType<typeof bench>
 type Cases = Record<string, (context: Context) => Promise<string>>

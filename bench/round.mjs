@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { installNode } from '../trials/acp/installation.mjs'
+import { installNode } from '../trials/agents/install.mjs'
 
 const contender = fileURLToPath(new URL('contender.mjs', import.meta.url))
 

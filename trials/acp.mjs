@@ -1,7 +1,7 @@
 // `npm run trial -- acp [NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
 // verdict, time, and what was left alive; it goes to target/trials when all ran. `--others`: agents that the package does
 // not know by name, by their command (fixtures/acp/others.mjs). `--mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). `--clients`: clients
-// of `sheepdog acp` (acp/clients.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
+// of `sheepdog acp` (acp/clients.mjs). All are installed, in exact versions, into a cache folder (agents/install.mjs).
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -12,11 +12,10 @@ import { processesIn } from '../fixtures/agent-cases.mjs'
 import { workplace } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { runClients } from './acp/clients.mjs'
-import { cache, install, installNode, installPython } from './acp/installation.mjs'
+import { folder as cache, installNode, installPackages, installPython } from './agents/install.mjs'
 import { runMcp } from './acp/mcp.mjs'
-import { chosen, within } from './cases.mjs'
+import { chosen, within, writeTable } from './cases.mjs'
 import { fail, prepare, root } from '../scripts/setup.mjs'
-import { writeTable } from './table.mjs'
 
 const CASE_MS = 180_000
 const words = process.argv.slice(2)
@@ -100,7 +99,7 @@ let faults = 0
 for (const title of titles) table.push([title])
 for (const provider of names) {
   const { packages, python, cannot } = agents[provider]
-  const folders = [newNode, python ? installPython(provider, python) : install(provider, packages)]
+  const folders = [newNode, python ? installPython(provider, python) : installPackages(provider, packages)]
   for (const [index, title] of titles.entries()) {
     const test = realCases[title]
     const isBeyond = test.cannot?.includes(provider) || cannot?.includes(title)

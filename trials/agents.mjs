@@ -12,9 +12,8 @@ import { levelCases } from '../fixtures/level-cases.mjs'
 import { changes } from './agents/change.mjs'
 import { installNewest, nodeOf, pinned } from './agents/install.mjs'
 import { rowsOf, runTable } from './agents/run.mjs'
-import { chosen } from './cases.mjs'
+import { chosen, writeTable } from './cases.mjs'
 import { prepare, root } from '../scripts/setup.mjs'
-import { writeTable } from './table.mjs'
 
 /** Of those whose packages ask for a newer one than this. */
 const NODE = 22

@@ -1,4 +1,7 @@
-// What the trials with a table of cases share: choosing, running and waiting.
+// What the trials share: choosing, running and waiting for cases, and the tables that they leave in target/trials.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from '../scripts/step.mjs'
 
 export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -41,4 +44,14 @@ export const FAILED = '**failed**'
 export function chosen(names, words) {
   const some = names.filter((name) => words.includes(name))
   return some.length > 0 ? some : names
+}
+
+const folder = join(root, 'target', 'trials')
+
+/** Writes a table. `name`: the command that measures it. The first of `rows` is the head. */
+export function writeTable(name, rows) {
+  const [head, ...body] = rows.map((cells) => `| ${cells.join(' | ')} |`)
+  const file = `${name.replace(/^npm run trial -- /, '').replace(/\W+/g, '-')}.md`
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, file), `${[head, `|${'---|'.repeat(rows[0].length)}`, ...body].join('\n')}\n`)
 }

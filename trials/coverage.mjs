@@ -1,4 +1,4 @@
-// `npm run trial -- coverage`: how much of the core (Rust) and of the package (JavaScript made from lib/ and cli/) the tests run. The core
+// `npm run trial -- coverage`: the lines that the tests run, of the core (Rust) and of the package (JavaScript made from lib/ and cli/). The core
 // is built for it beside what is there; the addon in native/ is replaced by a counting one, and built anew by the next command.
 // Needs llvm-profdata and llvm-cov that read what this rustc writes: rustup's component llvm-tools, or LLVM 19 and newer.
 // Half an hour on two cores, and some gigabytes. Who is killed counts nothing: what only ends so is covered better than it looks.

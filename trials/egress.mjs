@@ -3,9 +3,8 @@
 // registries of this machine, which the section `tools` finds by what their own clients ask for. Tables go to target/trials
 // when a section ran whole; `--built` takes the addon as it is.
 import { enter, isNamed } from './egress/outside.mjs'
-import { FAILED } from './cases.mjs'
+import { FAILED, writeTable } from './cases.mjs'
 import { fail, prepare } from '../scripts/setup.mjs'
-import { writeTable } from './table.mjs'
 
 const sections = {
   agents: () => import('./egress/agents.mjs'),

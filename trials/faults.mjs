@@ -29,17 +29,8 @@ for (const strait of names) {
     continue
   }
   const begun = performance.now()
-  const {
-    problems,
-    ends = {},
-    rounds,
-  } = await runSubject({
-    strait,
-    seed,
-    trials,
-    only,
-    limitMs: 60_000 + trials * 4000,
-  })
+  const limitMs = 60_000 + trials * 4000
+  const { problems, ends = {}, rounds } = await runSubject({ strait, seed, trials, only, limitMs })
   found += problems.length
   const seconds = ((performance.now() - begun) / 1000).toFixed(0)
   console.log(

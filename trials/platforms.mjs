@@ -4,7 +4,7 @@
 // packed, and installed by npm in an empty folder; only parts that have a package.
 import { parts } from './platforms/parts.mjs'
 import { fail, prepare } from '../scripts/setup.mjs'
-import { writeTable } from './table.mjs'
+import { writeTable } from './cases.mjs'
 
 if (process.platform !== 'linux' || process.arch !== 'x64') fail('this needs Linux on x86-64')
 const words = process.argv.slice(2)

@@ -16,7 +16,7 @@ import {
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fail, root, step } from '../scripts/step.mjs'
-import { writeTable } from './table.mjs'
+import { writeTable } from './cases.mjs'
 import {
   everything,
   everythingPrints,

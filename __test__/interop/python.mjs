@@ -1,27 +1,16 @@
 // Our server with the real Python client. Makes a virtual environment for it once.
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { pythonPrograms } from '../../scripts/python.mjs'
 import { root } from '../../scripts/step.mjs'
 
 const clientVersion = '0.15.1'
-const environment = join(root, 'target', 'interop')
-const python = join(environment, 'bin', 'python')
 
 /** The Python that has the client, or in one line why there is none. */
 export function findPython() {
-  const has = () =>
-    spawnSync(python, [
-      '-c',
-      `import importlib.metadata as m; assert m.version("runtimeuse-client") == "${clientVersion}"`,
-    ]).status === 0
-  if (existsSync(python) && has()) return { python }
-  const version = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 11))'])
-  if (version.error || version.status !== 0) return { problem: 'no Python 3.11 or newer' }
-  if (spawnSync('python3', ['-m', 'venv', environment]).status !== 0)
-    return { problem: 'Python has no working venv' }
-  spawnSync(python, ['-m', 'pip', 'install', '--quiet', `runtimeuse-client==${clientVersion}`])
-  return has() ? { python } : { problem: `runtimeuse-client ${clientVersion} could not be installed` }
+  const packages = [`runtimeuse-client==${clientVersion}`]
+  const { bin, problem } = pythonPrograms(join(root, 'target', 'interop'), packages, [3, 11])
+  return bin ? { python: join(bin, 'python') } : { problem }
 }
 
 /** `sheepdog serve` with the puppet as its handler, once it is ready: the process and its port. */

@@ -9,9 +9,8 @@ import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../../scripts/step.mjs'
-import { chosen, wait } from '../cases.mjs'
-import { writeTable } from '../table.mjs'
-import { cache, install, installNode, installPython } from './installation.mjs'
+import { chosen, wait, writeTable } from '../cases.mjs'
+import { folder as cache, installNode, installPackages, installPython } from '../agents/install.mjs'
 
 const CASE_MS = 180_000
 /** An agent may take so long to be gone after its client. */
@@ -42,7 +41,7 @@ const clients = {
   acpx: {
     title: acpx,
     command: (words, cwd) => [
-      join(install('acpx', [acpx]), 'acpx'),
+      join(installPackages('acpx', [acpx]), 'acpx'),
       ...['--cwd', cwd, '--agent', words.join(' '), '--approve-all', 'exec', 'go'],
     ],
   },
@@ -83,7 +82,7 @@ async function runCase(client, agent, folders, server) {
 
 export async function runClients(words) {
   const [names, behind] = [chosen(Object.keys(clients), words), chosen(agents, words)]
-  const folders = [installNode(), ...behind.map((agent) => install(agent, speakers[agent].packages))]
+  const folders = [installNode(), ...behind.map((agent) => installPackages(agent, speakers[agent].packages))]
   const server = await startModelServer({ script: 'text=hi' })
   const table = [['client', ...behind]]
   let faults = 0

