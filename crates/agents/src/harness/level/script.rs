@@ -7,6 +7,8 @@
 mod compound;
 mod expansion;
 
+use expansion::Brackets;
+
 /// Stands for any text, also for none and for several words.
 pub(super) const GAP: char = '\0';
 
@@ -15,8 +17,8 @@ const MAX_DEPTH: usize = 24;
 /// Words and expansions of one text. More count as not readable, so that no text takes long.
 const MAX_STEPS: usize = 200_000;
 
-/// Letters of one `{...}` or `[...]`. A longer one counts as not readable.
-const MAX_BRACKET: usize = 4096;
+/// Letters of one pattern such as `@(...)`. A longer one counts as not readable.
+const MAX_PARENTHESIS: usize = 4096;
 
 /// Why a text could not be read.
 pub(super) type Unread = &'static str;
@@ -61,7 +63,7 @@ impl Script {
         let text: Vec<char> = text.chars().collect();
         let mut script = Script { knows_folders, ..Script::default() };
         Reader { text: &text, at: 0, depth: 0, script: &mut script, pending: Vec::new() }.list(End::Text)?;
-        // A bracket that is too long may be in the last word.
+        // A pattern that is too long may be in the last word.
         if script.steps > MAX_STEPS { Err(TOO_LONG) } else { Ok(script) }
     }
 }
@@ -364,6 +366,7 @@ impl Reader<'_> {
     fn word(&mut self) -> Result<Word, Unread> {
         self.step()?;
         let mut word = Word::default();
+        let mut brackets = Brackets::default();
         let start = self.at;
         while let Some(letter) = self.peek() {
             match letter {
@@ -379,7 +382,7 @@ impl Reader<'_> {
                 }
                 '(' if self.at > start && "?*+@!".contains(self.text[self.at - 1]) => {
                     self.at += 1;
-                    self.at = self.end_of_bracket('(', ')').ok_or(UNCLOSED)? + 1;
+                    self.at = self.end_of_parenthesis().ok_or(UNCLOSED)? + 1;
                     word.gap(false);
                 }
                 '(' => break,
@@ -402,7 +405,9 @@ impl Reader<'_> {
                     self.at += 1;
                     word.gap(false);
                 }
-                '*' | '?' | '[' | '{' => self.pattern(letter, &mut word),
+                '*' | '?' | '[' | ']' | '{' | '}' | ',' | '.' => {
+                    self.pattern(letter, &mut word, &mut brackets);
+                }
                 GAP => {
                     self.at += 1;
                     word.gap(true);

@@ -1,6 +1,25 @@
 //! PURE: quotes, and what a shell puts in place of a part of a word.
 
-use super::{End, FOLDERS, GAP, MAX_BRACKET, MAX_STEPS, Reader, Simple, UNCLOSED, Unread, Word};
+use super::{End, FOLDERS, GAP, MAX_PARENTHESIS, MAX_STEPS, Reader, Simple, UNCLOSED, Unread, Word};
+
+/// Unquoted brackets of a word that are open, by their places in its text.
+#[derive(Default)]
+pub(super) struct Brackets {
+    squares: Vec<usize>,
+    /// With whether a sign was found that makes several words of them.
+    braces: Vec<(usize, bool)>,
+}
+
+impl Brackets {
+    /// Puts a gap in place of the word's text from here on.
+    fn expand(&mut self, start: Option<usize>, word: &mut Word, splits: bool) {
+        let Some(start) = start else { return };
+        while self.squares.pop_if(|at| *at > start).is_some() {}
+        while self.braces.pop_if(|(at, _)| *at > start).is_some() {}
+        word.text.truncate(start);
+        word.gap(splits);
+    }
+}
 
 impl Reader<'_> {
     pub(super) fn single(&mut self, word: &mut Word) -> Result<(), Unread> {
@@ -44,46 +63,53 @@ impl Reader<'_> {
         }
     }
 
-    /// `*`, `?`, `[...]` and `{a,b}`, which become names of files, or several words.
-    pub(super) fn pattern(&mut self, letter: char, word: &mut Word) {
+    /// `*`, `?`, `[...]` and `{a,b}`, which become names of files, or several words. What stands between brackets is read as any
+    /// other text, because a part of it may be quoted, or run a command.
+    pub(super) fn pattern(&mut self, letter: char, word: &mut Word, brackets: &mut Brackets) {
         self.at += 1;
-        let end = match letter {
-            '[' => self.end_of_bracket('[', ']'),
-            '{' => self.end_of_bracket('{', '}').filter(|end| {
-                let inside: String = self.text[self.at..*end].iter().collect();
-                inside.contains(',') || inside.contains("..")
-            }),
-            _ => return word.gap(false),
-        };
-        match end {
-            Some(end)
-                if !self.text[self.at..end].contains(&'$') && !self.text[self.at..end].contains(&'`') =>
-            {
-                self.at = end + 1;
-                word.gap(letter == '{');
+        match letter {
+            '*' | '?' => return word.gap(false),
+            '[' => brackets.squares.push(word.text.len()),
+            '{' => brackets.braces.push((word.text.len(), false)),
+            ']' => {
+                let inside = brackets.squares.last().map_or("", |start| &word.text[start + 1..]);
+                // Such a bracket is the first letter of those that it closes.
+                if !matches!(inside, "" | "!" | "^") {
+                    let start = brackets.squares.pop();
+                    return brackets.expand(start, word, false);
+                }
             }
-            // The text inside is read as any other text, because it may run a command.
-            Some(_) => word.gap(letter == '{'),
-            None => word.text.push(letter),
+            '}' => {
+                let brace = brackets.braces.pop();
+                if let Some((start, true)) = brace {
+                    return brackets.expand(Some(start), word, true);
+                }
+            }
+            // The signs between the texts of a brace: `{a,b}` and `{1..3}`.
+            sign => {
+                if let Some((_, expands)) = brackets.braces.last_mut() {
+                    *expands |= sign == ',' || word.text.ends_with('.');
+                }
+            }
         }
+        word.text.push(letter);
     }
 
-    /// Place of the bracket that closes one, in the same word.
-    pub(super) fn end_of_bracket(&mut self, open: char, close: char) -> Option<usize> {
-        // The text counts as not readable already. Each bracket of a long row of them would search as far again.
+    /// Place of the parenthesis that closes one.
+    pub(super) fn end_of_parenthesis(&mut self) -> Option<usize> {
+        // The text counts as not readable already. Each parenthesis of a long row of them would search as far again.
         if self.script.steps > MAX_STEPS {
             return None;
         }
         let mut depth = 1;
         for (at, letter) in self.text.iter().enumerate().skip(self.at) {
-            if at - self.at > MAX_BRACKET {
+            if at - self.at > MAX_PARENTHESIS {
                 self.script.steps = MAX_STEPS + 1;
                 return None;
             }
             match *letter {
-                ' ' | '\t' | '\n' | ';' | '\'' | '"' if open != '(' => return None,
-                letter if letter == close => depth -= 1,
-                letter if letter == open => depth += 1,
+                ')' => depth -= 1,
+                '(' => depth += 1,
                 _ => {}
             }
             if depth == 0 {

@@ -212,7 +212,7 @@ fn what_can_not_be_read_counts_as_found_and_is_allowed_by_nothing() {
         assert!(!commands.are("*") && !commands.are(text), "{text:?}");
     }
     let long = format!("{{rm,{}}}", "a".repeat(5_000));
-    assert!(matches!(Commands::read(&long).contain("rm *"), Some(Found::Unread(_))), "bash runs rm");
+    assert_eq!(Commands::read(&long).contain("rm *"), Some(Found::Command), "bash runs rm");
     let deep = |open: &str, close: &str| format!("{}rm x{}", open.repeat(5_000), close.repeat(5_000));
     for text in [
         deep("(", ")"),
