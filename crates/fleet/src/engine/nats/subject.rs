@@ -235,17 +235,8 @@ impl Names {
         format!("$KV.{}.>", self.lease_bucket())
     }
 
-    pub(crate) fn worker(&self, worker: &str) -> String {
-        format!("$KV.{}.worker.{}", self.lease_bucket(), escape(worker))
-    }
-
     pub(crate) fn workers(&self) -> String {
         format!("$KV.{}.worker.*", self.lease_bucket())
-    }
-
-    /// One of the places that jobs of a key share.
-    pub(crate) fn slot(&self, key: &str, slot: u32) -> String {
-        format!("$KV.{}.key.{}.{slot}", self.lease_bucket(), escape(key))
     }
 
     /// All places of a key that are taken.
@@ -266,16 +257,12 @@ impl Names {
     }
 
     pub(crate) fn announcement(&self, what: &Announcement) -> String {
-        match what {
-            Announcement::Worker(name) => self.worker(name),
-            Announcement::Place { key, number } => self.slot(key, *number),
-            Announcement::Hold(provider) => self.hold(provider),
-        }
-    }
-
-    /// A provider that all workers leave alone for a while.
-    pub(crate) fn hold(&self, provider: &str) -> String {
-        format!("$KV.{}.hold.{}", self.lease_bucket(), escape(provider))
+        let name = match what {
+            Announcement::Worker(name) => format!("worker.{}", escape(name)),
+            Announcement::Place { key, number } => format!("key.{}.{number}", escape(key)),
+            Announcement::Hold(provider) => format!("hold.{}", escape(provider)),
+        };
+        format!("$KV.{}.{name}", self.lease_bucket())
     }
 }
 
@@ -283,6 +270,10 @@ impl Names {
 mod tests {
     use super::*;
     use crate::name::{MAX_NAME_BYTES, artifact_object};
+
+    fn place(key: &str, number: u32) -> Announcement {
+        Announcement::Place { key: key.to_owned(), number }
+    }
 
     #[test]
     fn any_id_becomes_one_token_and_no_two_the_same() {
@@ -305,7 +296,7 @@ mod tests {
         let subject = names.job("a.b", 7, "ä/1");
         assert_eq!(Names::job_of(&subject), Some(("a.b".to_owned(), 7, "ä/1".to_owned())));
         assert_eq!(Names::job_of("sd.job.a.x.b"), None);
-        assert_eq!(Names::place_of(&names.slot("a.b", 3)), Some(("a.b".to_owned(), 3)));
+        assert_eq!(Names::place_of(&names.announcement(&place("a.b", 3))), Some(("a.b".to_owned(), 3)));
         assert_eq!(names.recorded(&names.record("ä/1")).as_deref(), Some("ä/1"));
         assert_eq!(names.recorded(&names.setting(&SettingKind::Pause.of("a"))), None);
     }
@@ -329,7 +320,7 @@ mod tests {
             (names.anywhere("a"), names.jobs_stream()),
             (names.record("a"), names.run_stream()),
             (names.settings(SettingKind::Pause), names.run_stream()),
-            (names.slot("k", 0), names.lease_stream()),
+            (names.announcement(&place("k", 0)), names.lease_stream()),
             (names.all_slots(), names.lease_stream()),
             (names.log("a", 1), names.log_stream()),
             (names.logs("a"), names.log_stream()),
