@@ -1,10 +1,11 @@
 //! The handle of a fleet for its users.
 
 use super::engine::{Access, Local, ServerPlaces, SettingKind, Shared, open_memory};
+use super::filter::Filter;
 use super::follow::Follow;
 use super::lease::DEFAULT_LEASE;
 use super::listed::Listed;
-use super::listing::{Filter, JobList};
+use super::listing::JobList;
 use super::name::{DEFAULT_PREFIX, artifact_object, is_prefix};
 use super::operation::retry_many;
 use super::prune::{Prune, Pruned};

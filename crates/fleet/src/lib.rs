@@ -23,6 +23,7 @@ mod engine;
 mod fault;
 #[cfg(test)]
 mod fault_tests;
+mod filter;
 mod follow;
 mod handle;
 #[cfg(test)]
@@ -55,11 +56,12 @@ mod worker;
 
 pub use engine::{Access, ServerPlaces};
 pub use fault::JobFault;
+pub use filter::Filter;
 pub use follow::{Follow, FollowedBatch};
 pub use git::{GitPlace, GitSource};
 pub use handle::{Fleet, FleetOptions, WeakFleet};
 pub use listed::Listed;
-pub use listing::{Filter, JobList};
+pub use listing::JobList;
 pub use prune::{Prune, Pruned};
 pub use record::{JobRecord, JobState};
 pub use schedule::{CatchUp, Schedule};

@@ -1,9 +1,10 @@
 //! Lists jobs, one page after another: first those that are over, in the order of their ends; then the others, in the order of
 //! their submission. Pages are read as they are asked for, so that a long list takes no memory.
 
-use super::engine::{Found, JobPage, Place, RetryFor, Shared, Waiting, Wanted};
+use super::engine::{Found, JobPage, RetryFor, Shared, Waiting};
+use super::filter::Filter;
 use super::listed::Listed;
-use super::record::{JobRecord, JobState};
+use super::record::JobRecord;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use ground::error::{Error, ErrorCode};
@@ -18,53 +19,6 @@ const FIRST_PAGE: usize = 50;
 const CHECKED: usize = 256;
 /// Records in one answer to a reader.
 const MOST_TOGETHER: usize = 256;
-
-/// The jobs that are meant.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Empty: any state.
-    pub states: Vec<JobState>,
-    pub queue: Option<String>,
-    pub tag: Option<String>,
-    /// Part of the title, in any case.
-    pub title: Option<String>,
-}
-
-impl Filter {
-    fn takes(&self, state: JobState) -> bool {
-        self.states.is_empty() || self.states.contains(&state)
-    }
-
-    fn takes_any(&self, is_over: bool) -> bool {
-        const ALL: [JobState; 6] = [
-            JobState::Queued,
-            JobState::Running,
-            JobState::Done,
-            JobState::Failed,
-            JobState::Cancelled,
-            JobState::Dead,
-        ];
-        ALL.into_iter().any(|state| state.is_over() == is_over && self.takes(state))
-    }
-
-    fn wanted(&self) -> Wanted {
-        Wanted { queue: self.queue.clone(), tag: self.tag.clone(), title: self.title.clone() }
-    }
-
-    pub(super) fn matches(&self, record: &JobRecord) -> bool {
-        self.takes(record.state) && self.wanted().takes(&record.queue, record.title.as_deref(), &record.tags)
-    }
-
-    /// A record that can't be read is shown to who asks for everything.
-    pub(super) fn matches_listed(&self, record: &Listed) -> bool {
-        match record {
-            Listed::Known(record) => self.matches(record),
-            Listed::Unknown(_) => {
-                self.states.is_empty() && self.queue.is_none() && self.tag.is_none() && self.title.is_none()
-            }
-        }
-    }
-}
 
 /// A list that is being read.
 pub struct JobList {
@@ -82,7 +36,7 @@ impl JobList {
     ) -> Result<JobList, Error> {
         let begin = match after {
             Some(id) => begin_behind(engine, id).await?,
-            None => Begin::default(),
+            None => Begin { records: Some(0), jobs: 0 },
         };
         let jobs = all(engine.clone(), Arc::new(filter), begin).boxed();
         Ok(JobList { jobs, left: limit.unwrap_or(usize::MAX) })
@@ -114,15 +68,10 @@ impl JobList {
 /// The beginning of a list.
 #[derive(Clone, Debug)]
 struct Begin {
-    /// `None`: behind all jobs that are over.
-    records: Option<Place>,
-    jobs: Place,
-}
-
-impl Default for Begin {
-    fn default() -> Begin {
-        Begin { records: Some(Place::default()), jobs: Place::default() }
-    }
+    /// Revision of the first record; `None`: behind all jobs that are over.
+    records: Option<u64>,
+    /// Sequence of the first message.
+    jobs: u64,
 }
 
 async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
@@ -131,13 +80,10 @@ async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
         if let Some(kept) = engine.read_record(id, RetryFor::ASKED).await?
             && kept.record.state.is_over()
         {
-            match engine.records_behind(id, kept.revision).await? {
-                None => continue,
-                records => return Ok(Begin { records, jobs: Place::default() }),
-            }
+            return Ok(Begin { records: Some(kept.revision + 1), jobs: 0 });
         }
-        if let Some(jobs) = engine.jobs_behind(id).await? {
-            return Ok(Begin { records: None, jobs });
+        if let Some(sequence) = engine.message_of(id).await? {
+            return Ok(Begin { records: None, jobs: sequence + 1 });
         }
     }
     Err(Error::new(
@@ -148,8 +94,8 @@ async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
 
 /// Facts that the parts of a list share.
 struct Told {
-    /// The place after the last record that was read.
-    records: Place,
+    /// The revision after that of the last record that was read.
+    records: u64,
     /// Hashes of the ids of jobs that were listed before they were over.
     ids: HashSet<u64>,
     hasher: RandomState,
@@ -176,14 +122,14 @@ fn all(
     let (wants_over, wants_others) = (filter.takes_any(true), filter.takes_any(false));
     let from = from.filter(|_| wants_over || wants_others);
     let over = from.is_some();
-    let first = from.map(|from| records(engine.clone(), filter.clone(), &from, told.clone()));
+    let first = from.map(|from| records(engine.clone(), filter.clone(), from, told.clone()));
     let second = wants_others.then(|| waiting(engine.clone(), filter.clone(), jobs, told.clone()));
     // Those that ended while the second part was read.
     let third = (over && wants_over && wants_others).then(|| {
         stream::once(async move {
             let from = ground::lock::lock(&told).records;
             let seen = told.clone();
-            records(engine, filter, &from, told)
+            records(engine, filter, from, told)
                 .try_filter(move |record| std::future::ready(!ground::lock::lock(&seen).has(record.id())))
         })
         .flatten()
@@ -192,15 +138,15 @@ fn all(
     stream::iter(parts.into_iter().flatten()).flatten()
 }
 
-/// Jobs that are over, from a place on; and those that are not, if they have no message.
+/// Jobs that are over, from a revision on; and those that are not, if they have no message.
 fn records(
     engine: Shared,
     filter: Arc<Filter>,
-    from: &Place,
+    from: u64,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
     let meant = engine.records_from(from).try_filter_map(move |Found { record, revision, .. }| {
-        ground::lock::lock(&told).records.pass(revision);
+        ground::lock::lock(&told).records = revision + 1;
         std::future::ready(Ok(filter.matches_listed(&record).then_some(record)))
     });
     meant.ready_chunks(CHECKED).then(move |page| without_waiting(engine.clone(), page)).flatten()
@@ -245,19 +191,18 @@ async fn lost(engine: &Shared, ids: &[&str]) -> Result<HashSet<String>, Error> {
     Ok(open.collect())
 }
 
-/// Jobs that are not over, from a place on.
+/// Jobs that are not over, from a sequence on.
 fn waiting(
     engine: Shared,
     filter: Arc<Filter>,
-    from: Place,
+    from: u64,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
-    let wanted = filter.wanted();
     let pages = stream::try_unfold(Some((from, FIRST_PAGE)), move |next| {
-        let (engine, filter, told, wanted) = (engine.clone(), filter.clone(), told.clone(), wanted.clone());
+        let (engine, filter, told) = (engine.clone(), filter.clone(), told.clone());
         async move {
             let Some((from, most)) = next else { return Ok::<_, Error>(None) };
-            let JobPage { jobs: page, next, .. } = engine.jobs_from(&wanted, &from, most).await?;
+            let JobPage { jobs: page, next } = engine.jobs_from(&filter, from, most).await?;
             let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
             let mut records =
                 if ids.is_empty() { Default::default() } else { engine.records_of(&ids).await? };
@@ -278,35 +223,4 @@ fn waiting(
         }
     });
     pages.try_flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::JobSpec;
-
-    #[test]
-    fn a_filter_takes_what_it_names() {
-        let spec = JobSpec {
-            id: "a".into(),
-            handler: Some("h".into()),
-            title: Some("Fix the Build".into()),
-            tags: vec!["ci".into()],
-            ..JobSpec::new()
-        };
-        let record = JobRecord::queued(&spec.with_defaults());
-        let matches = |change: fn(&mut Filter)| {
-            let mut filter = Filter::default();
-            change(&mut filter);
-            filter.matches(&record)
-        };
-        assert!(matches(|_| {}));
-        assert!(matches(|filter| filter.title = Some("fix the".into())));
-        assert!(!matches(|filter| filter.title = Some("test".into())));
-        assert!(matches(|filter| filter.tag = Some("ci".into())));
-        assert!(!matches(|filter| filter.tag = Some("c".into())));
-        assert!(matches(|filter| filter.states = vec![JobState::Queued, JobState::Done]));
-        assert!(!matches(|filter| filter.states = vec![JobState::Done]));
-        assert!(!matches(|filter| filter.queue = Some("other".into())));
-    }
 }

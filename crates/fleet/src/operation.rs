@@ -1,7 +1,8 @@
 //! The calls for operators of a whole fleet: pause queues, drain workers, try many jobs again.
 
 use super::engine::{Engine, SettingKind, Shared};
-use super::listing::{Filter, JobList};
+use super::filter::Filter;
+use super::listing::JobList;
 use super::name::{DEFAULT_QUEUE, check_name};
 use super::presence::{has_paused, is_closing, queues_of, serves};
 use super::record::JobState;

@@ -2,9 +2,10 @@
 
 use super::engine::test_server::{PATIENCE, TestServer};
 use super::engine::{Announcement, Delivery, Refused, RetryFor, SettingKind, Shared, open_memory};
+use super::filter::Filter;
 use super::follow::Follow;
 use super::listed::Listed;
-use super::listing::{Filter, JobList};
+use super::listing::JobList;
 use super::operation::retry_many;
 use super::prune::Prune;
 use super::record::{JobRecord, JobState, LogEnd};

@@ -1,6 +1,6 @@
 //! Removes jobs that are over, with everything stored for them: record, logs, results, artifacts, sessions, specs.
 
-use super::engine::{Engine, Found, Kept, Place};
+use super::engine::{Engine, Found, Kept};
 use super::listed::Listed;
 use super::name::job_of_object;
 use super::record::JobState;
@@ -40,18 +40,16 @@ pub struct Pruned {
 impl dyn Engine {
     pub(crate) async fn prune(&self, asked: &Prune) -> Result<Pruned, Error> {
         let before = now().saturating_sub(u64::try_from(asked.older_than.as_millis()).unwrap_or(u64::MAX));
-        let meant = self.records_from(&Place::default()).try_filter_map(
-            |Found { record, revision, stored_at, .. }| {
-                // One that can't be read is left alone.
-                let Listed::Known(record) = record else { return std::future::ready(Ok(None)) };
-                let is_meant = record.state.is_over()
-                    && record.ended_at.is_some_and(|ended| ended <= before)
-                    && (asked.states.is_empty() || asked.states.contains(&record.state))
-                    && asked.queue.as_ref().is_none_or(|queue| *queue == record.queue);
-                let kept = Kept { record: *record, revision };
-                std::future::ready(Ok(is_meant.then_some((kept, stored_at))))
-            },
-        );
+        let meant = self.records_from(0).try_filter_map(|Found { record, revision, stored_at }| {
+            // One that can't be read is left alone.
+            let Listed::Known(record) = record else { return std::future::ready(Ok(None)) };
+            let is_meant = record.state.is_over()
+                && record.ended_at.is_some_and(|ended| ended <= before)
+                && (asked.states.is_empty() || asked.states.contains(&record.state))
+                && asked.queue.as_ref().is_none_or(|queue| *queue == record.queue);
+            let kept = Kept { record: *record, revision };
+            std::future::ready(Ok(is_meant.then_some((kept, stored_at))))
+        });
         let gone: Vec<Option<(String, SystemTime)>> = meant
             .map_ok(async |(kept, stored_at)| {
                 // A job that is tried again at this moment stays.

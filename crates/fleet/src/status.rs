@@ -1,7 +1,7 @@
 //! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
 //! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
-use super::engine::{Announcement, Engine, Place, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
+use super::engine::{Announcement, Engine, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
 use super::listed::Listed;
 use super::presence::queues_of;
 use super::record::{JobRecord, JobState};
@@ -188,7 +188,7 @@ impl dyn Engine {
 
     /// Jobs whose records say that they go on, and that have no message: nothing will bring them to a worker.
     async fn without_message(&self) -> Result<Vec<Stuck>, Error> {
-        let records = self.records_from(&Place::default()).take(MAX_RECORDS).try_filter_map(async |found| {
+        let records = self.records_from(0).take(MAX_RECORDS).try_filter_map(async |found| {
             Ok(match found.record {
                 Listed::Known(record) if !record.state.is_over() => Some(record.id),
                 _ => None,

@@ -3,8 +3,9 @@
 use super::engine::Shared;
 use super::engine::test_server::PATIENCE;
 use super::fault::JobFault;
+use super::filter::Filter;
 use super::listed::Listed;
-use super::listing::{Filter, JobList};
+use super::listing::JobList;
 use super::record::JobRecord;
 use super::spec::JobSpec;
 use super::worker::{JobFuture, JobHost, JobRun, StopCause};

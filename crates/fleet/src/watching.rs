@@ -1,8 +1,8 @@
 //! Watches jobs: which ones changed since the last look. A look costs two questions, however many jobs there are.
 
-use super::engine::{Found, Place, Shared, Waiting, Wanted};
+use super::engine::{Found, Shared, Waiting};
+use super::filter::Filter;
 use super::listed::Listed;
-use super::listing::Filter;
 use super::record::JobRecord;
 use futures_util::StreamExt;
 use ground::error::Error;
@@ -17,9 +17,9 @@ const PAGE: usize = 256;
 pub struct JobWatch {
     engine: Shared,
     filter: Filter,
-    /// The places after the last record and the last message that were looked at.
-    records: Place,
-    jobs: Place,
+    /// The revision and the sequence after those of the last record and the last message that were looked at.
+    records: u64,
+    jobs: u64,
 }
 
 impl JobWatch {
@@ -41,13 +41,13 @@ impl JobWatch {
     }
 
     async fn changed_records(&mut self) -> Result<Vec<Listed>, Error> {
-        let mut records = self.engine.records_from(&self.records);
+        let mut records = self.engine.records_from(self.records);
         let mut found = Vec::new();
         while found.len() < PAGE
             && let Some(change) = records.next().await
         {
             let Found { record, revision, .. } = change?;
-            self.records.pass(revision);
+            self.records = revision + 1;
             if self.filter.matches_listed(&record) {
                 found.push(record);
             }
@@ -57,11 +57,9 @@ impl JobWatch {
 
     /// Jobs that were submitted; they have no record yet.
     async fn new_jobs(&mut self) -> Result<Vec<Listed>, Error> {
-        let page = self.engine.jobs_from(&Wanted::default(), &self.jobs, PAGE).await?.jobs;
-        if page.is_empty() {
-            return Ok(Vec::new());
-        }
-        page.iter().for_each(|waiting| self.jobs.pass(waiting.sequence));
+        let page = self.engine.jobs_from(&Filter::default(), self.jobs, PAGE).await?.jobs;
+        let Some(last) = page.last() else { return Ok(Vec::new()) };
+        self.jobs = last.sequence + 1;
         let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let records = self.engine.records_of(&ids).await?;
         let new = page.into_iter().filter(|waiting| !records.contains_key(&waiting.spec.id));

@@ -2,9 +2,10 @@
 
 use super::lane::Lane;
 use super::value::{
-    Announcement, Found, JobPage, Kept, LeaseSlot, LogBatch, Place, Queued, Refused, RetryFor, Rooms,
-    Setting, SettingKind, Stored, TakenPlace, Waiting, Wanted,
+    Announcement, Found, JobPage, Kept, LeaseSlot, LogBatch, Queued, Refused, RetryFor, Rooms, Setting,
+    SettingKind, Stored, TakenPlace, Waiting,
 };
+use crate::filter::Filter;
 use crate::listed::Listed;
 use crate::name::MAX_PRIORITY;
 use crate::record::JobRecord;
@@ -48,8 +49,8 @@ pub(crate) trait Engine: Queue + Records + Settings + Logs + Leases + Objects {
     /// The sizes and limits of all stores.
     async fn rooms(&self) -> Result<Rooms, Error>;
 
-    /// The places behind the last change of any record, and behind the last message of any job.
-    async fn last_changes(&self) -> Result<(Place, Place), Error>;
+    /// The sequences to read on from behind the last change of any record, and behind the last message of any job.
+    async fn last_changes(&self) -> Result<(u64, u64), Error>;
 
     /// Returns `FLEET_FULL` when the records have no room for jobs that have none yet. A moment old.
     async fn check_room(&self) -> Result<(), Error> {
@@ -92,13 +93,9 @@ pub(crate) trait Queue: Send + Sync + 'static {
 
     async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error>;
 
-    /// Jobs in the queue, the oldest first, from this place on. Only the wanted ones of at most about `most` messages.
-    async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error>;
-
-    /// The place behind the job's message; `None`: it has none.
-    async fn jobs_behind(&self, id: &str) -> Result<Option<Place>, Error> {
-        Ok(self.message_of(id).await?.map(|sequence| Place::at(sequence.saturating_add(1))))
-    }
+    /// Jobs in the queue, the oldest first, from this sequence on. Only those of at most about `most` messages
+    /// that the filter names, whatever their state is.
+    async fn jobs_from(&self, filter: &Filter, from: u64, most: usize) -> Result<JobPage, Error>;
 
     /// Which of these jobs have a message. A moment old, maybe.
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error>;
@@ -131,13 +128,8 @@ pub(crate) trait Records: Send + Sync + 'static {
     /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
     async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error>;
 
-    /// Every record from this place on, in their order; one that is written meanwhile may come again as it is by then.
-    fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>>;
-
-    /// The place behind this revision of the job's record; `None`: it may have another one by now.
-    async fn records_behind(&self, _id: &str, revision: u64) -> Result<Option<Place>, Error> {
-        Ok(Some(Place::at(revision.saturating_add(1))))
-    }
+    /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
+    fn records_from(&self, from: u64) -> BoxStream<'static, Result<Found, Error>>;
 
     /// Removes the record, unless it was written since.
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error>;

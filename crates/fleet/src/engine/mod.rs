@@ -28,6 +28,6 @@ pub(crate) use nats::test_server;
 pub use nats::{Access, ServerPlaces};
 pub(crate) use nats::{Local, connect};
 pub(crate) use value::{
-    Announcement, Found, JobPage, Kept, LeaseSlot, Place, Queued, Refused, RetryFor, Room, Rooms,
-    SettingKind, Stored, Waiting, Wanted, is_too_long,
+    Announcement, Found, JobPage, Kept, LeaseSlot, Queued, Refused, RetryFor, Room, Rooms, SettingKind,
+    Stored, Waiting, is_too_long,
 };

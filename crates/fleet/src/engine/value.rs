@@ -56,57 +56,11 @@ impl From<Error> for Refused {
     }
 }
 
-/// The jobs that a reader of the queue wants.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    pub queue: Option<String>,
-    pub tag: Option<String>,
-    /// Part of the title, in any case.
-    pub title: Option<String>,
-}
-
-impl Wanted {
-    pub(crate) fn has_labels(&self) -> bool {
-        self.tag.is_some() || self.title.is_some()
-    }
-
-    pub(crate) fn takes_labels<T: AsRef<str>>(&self, title: Option<&str>, tags: &[T]) -> bool {
-        let has_title =
-            |part: &String| title.unwrap_or_default().to_lowercase().contains(&part.to_lowercase());
-        self.tag.as_ref().is_none_or(|tag| tags.iter().any(|one| one.as_ref() == tag))
-            && self.title.as_ref().is_none_or(has_title)
-    }
-
-    pub(crate) fn takes(&self, queue: &str, title: Option<&str>, tags: &[String]) -> bool {
-        self.queue.as_ref().is_none_or(|wanted| wanted == queue) && self.takes_labels(title, tags)
-    }
-}
-
-/// A position in the jobs or the records of a fleet. The default is the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(u64);
-
-impl Place {
-    pub(crate) fn at(number: u64) -> Place {
-        Place(number)
-    }
-
-    /// The number to read on from.
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-
-    /// Moves the position behind this message.
-    pub(crate) fn pass(&mut self, number: u64) {
-        self.0 = number.saturating_add(1);
-    }
-}
-
 /// Some jobs of the queue, the oldest first.
 pub(crate) struct JobPage {
     pub jobs: Vec<Waiting>,
-    /// The place to read on from; `None`: there are no more.
-    pub next: Option<Place>,
+    /// Sequence to read on from; `None`: there are no more.
+    pub next: Option<u64>,
 }
 
 /// A job's message while it waits.

@@ -4,7 +4,8 @@ use super::handle::Memory;
 use super::state::{Message, State};
 use crate::engine::interface::Queue;
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{JobPage, Place, Queued, RetryFor, Waiting, Wanted};
+use crate::engine::value::{JobPage, Queued, RetryFor, Waiting};
+use crate::filter::Filter;
 use crate::spec::JobSpec;
 use async_trait::async_trait;
 use ground::error::Error;
@@ -92,16 +93,17 @@ impl Queue for Memory {
         Ok(self.read(|state| state.dead.get(id).cloned()))
     }
 
-    async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error> {
+    async fn jobs_from(&self, filter: &Filter, from: u64, most: usize) -> Result<JobPage, Error> {
         Ok(self.read(|state| {
             let is_meant = |message: &&Message| {
                 let spec = &message.spec;
-                message.sequence >= from.number()
-                    && wanted.takes(&spec.queue, spec.title.as_deref(), &spec.tags)
+                message.sequence >= from
+                    && filter.takes_queue(&spec.queue)
+                    && filter.takes_labels(spec.title.as_deref(), &spec.tags)
             };
             let mut meant = state.waiting().into_iter().filter(is_meant);
             let jobs: Vec<Waiting> = meant.by_ref().take(most).map(Message::waiting).collect();
-            JobPage { jobs, next: meant.next().map(|message| Place::at(message.sequence)) }
+            JobPage { jobs, next: meant.next().map(|message| message.sequence) }
         }))
     }
 

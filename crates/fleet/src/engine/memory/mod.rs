@@ -11,7 +11,7 @@ mod state;
 mod store;
 
 use crate::engine::interface::{Engine, Shared};
-use crate::engine::value::{Place, Room, Rooms};
+use crate::engine::value::{Room, Rooms};
 use async_trait::async_trait;
 use ground::error::Error;
 use handle::{Memory, Parts};
@@ -69,8 +69,8 @@ impl Engine for Memory {
         })
     }
 
-    async fn last_changes(&self) -> Result<(Place, Place), Error> {
-        let behind = Place::at(self.read(|state| state.last) + 1);
+    async fn last_changes(&self) -> Result<(u64, u64), Error> {
+        let behind = self.read(|state| state.last) + 1;
         Ok((behind, behind))
     }
 }

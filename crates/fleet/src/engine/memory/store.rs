@@ -3,7 +3,7 @@
 use super::handle::Memory;
 use super::state::{Lease, Stored};
 use crate::engine::interface::{Leases, Objects, RecordWatch, Records};
-use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Place, Refused, RetryFor, TakenPlace};
+use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Refused, RetryFor, TakenPlace};
 use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_trait::async_trait;
@@ -53,8 +53,8 @@ impl Records for Memory {
         }))
     }
 
-    fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
-        let (engine, revision) = (self.clone(), from.number());
+    fn records_from(&self, from: u64) -> BoxStream<'static, Result<Found, Error>> {
+        let (engine, revision) = (self.clone(), from);
         let mut order: Vec<(u64, String)> = self.read(|state| {
             let meant = state.records.iter().filter(|(_, stored)| stored.kept.revision >= revision);
             meant.map(|(id, stored)| (stored.kept.revision, id.clone())).collect()

@@ -22,7 +22,7 @@ pub(crate) mod test_server;
 mod trust;
 
 use crate::engine::interface::{Engine, Shared};
-use crate::engine::value::{Place, RetryFor, Room, Rooms};
+use crate::engine::value::{RetryFor, Room, Rooms};
 use async_trait::async_trait;
 pub use connection::Access;
 use connection::Nats;
@@ -72,10 +72,10 @@ impl Engine for Nats {
         })
     }
 
-    async fn last_changes(&self) -> Result<(Place, Place), Error> {
+    async fn last_changes(&self) -> Result<(u64, u64), Error> {
         let behind_last = async |stream: String| {
             let found = self.stream(&stream, RetryFor::ASKED).await?;
-            Ok(Place::at(found.cached_info().state.last_sequence + 1))
+            Ok(found.cached_info().state.last_sequence + 1)
         };
         let (runs, jobs) = (self.names().run_stream(), self.names().jobs_stream());
         futures_util::future::try_join(behind_last(runs), behind_last(jobs)).await

@@ -8,7 +8,8 @@ use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{JobPage, Place, Queued, Refused, RetryFor, Waiting, Wanted};
+use crate::engine::value::{JobPage, Queued, Refused, RetryFor, Waiting};
+use crate::filter::Filter;
 use crate::name::{escape, spec_object};
 use crate::spec::JobSpec;
 use async_nats::jetstream::AckKind;
@@ -72,7 +73,7 @@ struct Labels<'spec> {
 }
 
 /// Whether the title and the tags are wanted. True as well if they can't be read from the message alone.
-fn may_be_wanted(message: &StreamMessage, wanted: &Wanted) -> bool {
+fn may_be_wanted(message: &StreamMessage, wanted: &Filter) -> bool {
     let labels = ground::json::read_borrowed::<Labels>(&message.payload);
     labels.map_or(true, |labels| wanted.takes_labels(labels.title.as_deref(), &labels.tags))
 }
@@ -139,8 +140,7 @@ impl Queue for Nats {
         }
     }
 
-    async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error> {
-        let from = from.number();
+    async fn jobs_from(&self, wanted: &Filter, from: u64, most: usize) -> Result<JobPage, Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
         let stream = self.names().jobs_stream();
         let most = Most { messages: most.min(LISTED.messages), ..LISTED };
@@ -162,7 +162,7 @@ impl Queue for Nats {
         if wanted.has_labels() {
             page.messages.retain(|message| may_be_wanted(message, wanted));
         }
-        Ok(JobPage { jobs: self.waiting_in(&page).await, next: behind.map(Place::at) })
+        Ok(JobPage { jobs: self.waiting_in(&page).await, next: behind })
     }
 
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error> {

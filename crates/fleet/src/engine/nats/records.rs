@@ -6,7 +6,7 @@ use super::connection::Nats;
 use super::store::{Asked, terms};
 use super::streams::KEPT;
 use crate::engine::interface::{RecordWatch, Records};
-use crate::engine::value::{Found, Kept, Place, Refused, RetryFor};
+use crate::engine::value::{Found, Kept, Refused, RetryFor};
 use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_nats::Subscriber;
@@ -69,10 +69,10 @@ impl Records for Nats {
         Ok(records.map(|record| (record.id().to_owned(), record)).collect())
     }
 
-    fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
+    fn records_from(&self, from: u64) -> BoxStream<'static, Result<Found, Error>> {
         let engine = self.clone();
         // Settings are left out here: a filter for the records alone costs the server a look at all subjects for each page.
-        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), from.number())
+        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), from)
             .filter_map(move |message| {
                 let found = message.map(|message| {
                     let record = engine.listed(&message)?;
