@@ -240,7 +240,8 @@ export class Fleet implements AsyncDisposable {
     if (!Array.isArray(jobs)) throw invalidOption('jobs', `expected an array of jobs, got ${show(jobs)}`)
     const specs: unknown[] = []
     const places: number[] = []
-    const answers: SubmittedJob[] = jobs.map((job, place) => {
+    // Holes are places too, which `map` would pass over.
+    const answers: SubmittedJob[] = Array.from(jobs, (job, place) => {
       try {
         specs.push(jobSpec(job))
         places.push(place)

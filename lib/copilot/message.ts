@@ -133,7 +133,7 @@ export async function traceOf(provider: TraceContextProvider | undefined): Promi
 const messageOptions = {
   prompt: check.string,
   source: check.string,
-  attachments: check.array,
+  attachments: check.listOf(check.object),
   mode: check.oneOf('enqueue', 'immediate'),
   agentMode: check.string,
   requestHeaders: check.record,

@@ -125,10 +125,20 @@ const states: JobState[] = ['queued', 'running', 'done', 'failed', 'cancelled', 
 const overStates: JobState[] = ['done', 'failed', 'cancelled', 'dead']
 
 const oneState = check.oneOf(...states)
+const allStates = check.anyOf('a state, or an array of states', oneState, check.listOf(oneState))
+
+/** Refuses an empty list, which would mean every state to the core. */
+function checkNotEmpty(path: string, value: unknown): void {
+  if (Array.isArray(value) && value.length === 0)
+    throw invalidOption(path, 'expected at least one state, got an empty array')
+}
 
 const filterChecks = {
   queue: check.name,
-  state: check.anyOf('a state, or an array of states', oneState, check.listOf(oneState)),
+  state(path: string, value: unknown) {
+    allStates(path, value)
+    checkNotEmpty(path, value)
+  },
   tag: check.name,
   title: check.name,
 } satisfies Checks<JobFilter>
@@ -139,7 +149,10 @@ const listChecks = {
 } satisfies Checks<JobListOptions>
 const pruneChecks = {
   olderThanMs: check.duration,
-  states: check.listOf(check.oneOf(...overStates), 'an array of strings'),
+  states(path: string, value: unknown) {
+    check.listOf(check.oneOf(...overStates), 'an array of strings')(path, value)
+    checkNotEmpty(path, value)
+  },
   queue: check.name,
   dryRun: check.boolean,
 } satisfies Checks<PruneOptions>

@@ -53,17 +53,18 @@ export function checkServers(path: string, value: unknown): void {
       typeof value === 'object' && value !== null ? ': write { name: "x", ... } for each "x": {...}' : ''
     throw invalidOption(path, `expected an array, got ${show(value)}${hint}`)
   }
-  value.forEach((server: unknown, index) => {
-    const at = `${path}[${index}]`
-    check.object(at, server)
-    checkOptions(server, serverChecks, at, ofOtherFiles)
-    const { name, url, command } = server as { name?: string; url?: string; command?: string }
-    if (name === undefined) throw invalidOption(`${at}.name`, 'is missing')
-    if ((url === undefined) === (command === undefined)) {
-      throw invalidOption(at, 'expected either url or command')
-    }
-  })
+  checkEach(path, value)
 }
+
+const checkEach = check.listOf((at, server) => {
+  check.object(at, server)
+  checkOptions(server as object, serverChecks, at, ofOtherFiles)
+  const { name, url, command } = server as { name?: string; url?: string; command?: string }
+  if (name === undefined) throw invalidOption(`${at}.name`, 'is missing')
+  if ((url === undefined) === (command === undefined)) {
+    throw invalidOption(at, 'expected either url or command')
+  }
+})
 
 /** The servers as they cross to the core. */
 export function serverSpecs(servers: readonly McpServer[]): McpServerSpec[] {

@@ -100,7 +100,7 @@ const { cwd, record: recordCheck, signal } = processOptionChecks
 const raceChecks = optionsOf('race()', {
   cwd,
   agents(path: string, value: unknown) {
-    check.array(path, value)
+    check.listOf(checkAgent)(path, value)
     if ((value as unknown[]).length === 0) throw invalidOption(path, 'expected at least one agent')
   },
   verify: checkCommand,
@@ -151,12 +151,13 @@ export async function race(prompt: string, options: RaceOptions): Promise<Race> 
   return { winner: winner?.facts, entries: entries.map(({ facts }) => facts) }
 }
 
-function toHarness(agent: unknown, index: number): Harness {
-  if (agent instanceof Harness) return agent
-  const path = `agents[${index}]`
+function checkAgent(path: string, agent: unknown): void {
   if (typeof agent !== 'object' || agent === null)
     throw invalidOption(path, `expected a Harness or its options, got ${show(agent)}`)
-  return withPath(path, () => new Harness(agent as HarnessOptions))
+}
+
+function toHarness(agent: Harness | HarnessOptions, index: number): Harness {
+  return agent instanceof Harness ? agent : withPath(`agents[${index}]`, () => new Harness(agent))
 }
 
 function folderOf(cwd: string | URL | undefined): string {

@@ -52,20 +52,19 @@ const checkKind: (path: string, value: unknown) => asserts value is keyof typeof
 /** @internal */
 export function checkPrompt(prompt: unknown): void {
   if (typeof prompt === 'string') return
-  if (!Array.isArray(prompt))
-    throw invalidOption('prompt', `expected a string or an array of parts, got ${show(prompt)}`)
-  prompt.forEach((part: unknown, index) => {
-    const path = `prompt[${index}]`
-    check.object(path, part)
-    const { type } = part as { type?: unknown }
-    checkKind(`${path}.type`, type)
-    checkOptions(part as object, checks[type], path)
-    const needed = { text: ['text'], image: ['mimeType', 'data'], resource: ['uri'] }[type]
-    for (const name of needed)
-      if ((part as Record<string, unknown>)[name] === undefined)
-        throw invalidOption(`${path}.${name}`, 'is missing')
-  })
+  checkParts('prompt', prompt)
 }
+
+const checkParts = check.listOf((path, part) => {
+  check.object(path, part)
+  const { type } = part as { type?: unknown }
+  checkKind(`${path}.type`, type)
+  checkOptions(part as object, checks[type], path)
+  const needed = { text: ['text'], image: ['mimeType', 'data'], resource: ['uri'] }[type]
+  for (const name of needed)
+    if ((part as Record<string, unknown>)[name] === undefined)
+      throw invalidOption(`${path}.${name}`, 'is missing')
+}, 'a string or an array of parts')
 
 /** @internal The words of a prompt, and its parts where it has others than text. */
 export function promptSpec(prompt: string | readonly PromptPart[]): {
