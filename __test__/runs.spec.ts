@@ -156,6 +156,8 @@ describe('pruneRuns', () => {
     expect(await pruneRuns(folder, { states: ['failed'] })).toMatchObject({ runs: 1 })
     expect(names()).toEqual(['a', 'c'])
     expect(await failure(pruneRuns(folder, {}))).toMatchObject({ code: 'INVALID_OPTION' })
+    const { message } = await failure(pruneRuns(folder, { maxBytes: -1 }))
+    expect(message).toBe('maxBytes: expected a finite number >= 0, got -1')
     const running = { olderThanMs: 0, states: ['running'] } as unknown as Parameters<typeof pruneRuns>[1]
     expect((await failure(pruneRuns(folder, running))).message).toMatch(/a run that goes on is never removed/)
   })

@@ -183,6 +183,13 @@ describe('scriptedAgent', () => {
     expect(wrong({ sya: 'x' })).toThrow('steps[0].sya: no such option; did you mean say?')
     expect(wrong({ fail: 'tired' })).toThrow(/^steps\[0\]\.fail: expected /)
     expect(wrong({ tool: { nam: 'x' } })).toThrow(/^steps\[0\]\.tool\.nam: /)
+    expect(wrong({ tool: {} })).toThrow('steps[0].tool.name: is missing')
+    expect(wrong({ ask: {} })).toThrow('steps[0].ask.message: is missing')
+    expect(wrong({ limit: {} })).toThrow('steps[0].limit.resetsInMs: is missing')
+    const tokens = { inputTokens: -1 }
+    expect(wrong({ usage: tokens })).toThrow(
+      'steps[0].usage.inputTokens: expected a finite number >= 0, got -1',
+    )
   })
 
   it('leaves no folder behind', () => {

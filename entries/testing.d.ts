@@ -37,7 +37,11 @@ export interface ScriptedStep {
   limit?: { resetsInMs: number } | undefined
   /** The turn fails for this reason. Agents of the Agent Client Protocol do not tell `max_turns`. */
   fail?: Exclude<AgentErrorKind, 'max_turns'> | undefined
-  /** Tokens of the turn. */
+  /**
+   * Tokens of the turn.
+   *
+   * @default 10 of the input and 5 of the output
+   */
   usage?:
     | {
         inputTokens?: number | undefined

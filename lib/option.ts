@@ -58,6 +58,11 @@ export const check = {
     'a finite number of milliseconds >= 0',
     (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
   ),
+  /** A finite number >= 0 of something that is no time. */
+  amount: expected(
+    'a finite number >= 0',
+    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+  ),
   /** An integer >= 1. */
   count: expected(
     'an integer >= 1',

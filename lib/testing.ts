@@ -6,7 +6,7 @@ import { invalidOption } from './error'
 import type { AgentProgram } from './harness/agent_program'
 import type { AgentErrorKind } from './harness/result'
 import { toJson } from './json'
-import { check, checkOptions, show, type Checks } from './option'
+import { check, checkOptions, show, type Check, type Checks } from './option'
 
 /** Reaction of a scripted agent to one prompt. */
 export interface ScriptedStep {
@@ -40,7 +40,11 @@ export interface ScriptedStep {
   limit?: { resetsInMs: number }
   /** The turn fails for this reason. Agents of the Agent Client Protocol do not tell `max_turns`. */
   fail?: Exclude<AgentErrorKind, 'max_turns'>
-  /** Tokens of the turn. */
+  /**
+   * Tokens of the turn.
+   *
+   * @default 10 of the input and 5 of the output
+   */
   usage?: { inputTokens?: number; outputTokens?: number; cachedInputTokens?: number }
 }
 
@@ -70,25 +74,14 @@ const failures: Record<NonNullable<ScriptedStep['fail']>, string> = {
   unknown: 'scriptedAgent: the turn failed',
 }
 
-const stepChecks = {
-  on(path, value) {
-    if (typeof value !== 'string' && !(value instanceof RegExp))
-      throw invalidOption(path, `expected a string or a regular expression, got ${show(value)}`)
-  },
-  stallMs: check.duration,
-  tool: (path, value) => checkOptions(value, toolChecks, path),
-  ask: (path, value) => checkOptions(value, { message: check.string, schema: check.object }, path),
-  say: check.string,
-  structured: () => {},
-  limit: (path, value) => checkOptions(value, { resetsInMs: check.duration }, path),
-  fail: check.oneOf(...Object.keys(failures)),
-  usage: (path, value) =>
-    checkOptions(
-      value,
-      { inputTokens: check.duration, outputTokens: check.duration, cachedInputTokens: check.duration },
-      path,
-    ),
-} satisfies Checks<ScriptedStep>
+/** Checks fields, one of which has to be there. */
+function fields(checks: Record<string, Check>, needed: string): Check {
+  return (path, value) => {
+    checkOptions(value, checks, path)
+    if ((value as Record<string, unknown>)[needed] === undefined)
+      throw invalidOption(`${path}.${needed}`, 'is missing')
+  }
+}
 
 const toolChecks = {
   name: check.name,
@@ -98,6 +91,26 @@ const toolChecks = {
   isError: check.boolean,
   ask: check.boolean,
 } satisfies Checks<NonNullable<ScriptedStep['tool']>>
+
+const stepChecks = {
+  on(path, value) {
+    if (typeof value !== 'string' && !(value instanceof RegExp))
+      throw invalidOption(path, `expected a string or a regular expression, got ${show(value)}`)
+  },
+  stallMs: check.duration,
+  tool: fields(toolChecks, 'name'),
+  ask: fields({ message: check.string, schema: check.object }, 'message'),
+  say: check.string,
+  structured: () => {},
+  limit: fields({ resetsInMs: check.duration }, 'resetsInMs'),
+  fail: check.oneOf(...Object.keys(failures)),
+  usage: (path, value) =>
+    checkOptions(
+      value,
+      { inputTokens: check.amount, outputTokens: check.amount, cachedInputTokens: check.amount },
+      path,
+    ),
+} satisfies Checks<ScriptedStep>
 
 /** An agent that does what its script says; a provider for `Harness`, `Fleet` and `doctor`. */
 export interface ScriptedAgent extends AgentProgram {

@@ -126,7 +126,7 @@ export function classifyResumeError(
     evidence,
     {
       log: check.oneOf('absent', 'empty', 'no-turns', 'turns', 'unreadable', 'unknown'),
-      knownTurns: check.duration,
+      knownTurns: check.amount,
       fallback: checkFallback,
       agent: check.boolean,
     },

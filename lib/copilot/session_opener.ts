@@ -119,7 +119,7 @@ export class SessionOpener implements SessionOwner {
     check.string('sessionId', sessionId)
     checkConfig(config)
     checkOptions(options, {
-      knownTurns: check.duration,
+      knownTurns: check.amount,
       fallback: checkFallback,
       takeOver: check.oneOf('stale'),
       signal: check.signal,

@@ -110,7 +110,7 @@ const checkState = check.oneOf(...states)
 
 const pruneChecks = {
   olderThanMs: check.duration,
-  maxBytes: check.duration,
+  maxBytes: check.amount,
   states: check.listOf((path, one) => {
     if (one === 'running') throw invalidOption(path, 'a run that goes on is never removed')
     checkState(path, one)
