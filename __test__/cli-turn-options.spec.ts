@@ -78,6 +78,7 @@ it('a sandbox with further limits leaves the folder alone at the level "plan"', 
 it.each([
   [['rnu']],
   [['run', '--idel', '5s', '--', 'ls']],
+  [['run', '--landlock', '0x3', '--', 'ls']],
   [['run', '--cwd', '', '--', 'ls']],
   [['agent']],
   [['agent', 'codx', 'hi']],

@@ -45,6 +45,12 @@ describe('a fleet in memory', () => {
     expect(records).toMatchObject([{ id: job.id, state: 'done', attempt: 1 }])
   })
 
+  it.each([0, -1, Infinity])('takes %d as the time limit of git', async (idleTimeoutMs) => {
+    const fleet = await connect()
+    const worker = await fleet.work({ git: { idleTimeoutMs } })
+    await worker.close()
+  })
+
   it('tries a job again, and tells why it failed', async () => {
     const fleet = await connect()
     await fleet.work({

@@ -1,7 +1,7 @@
 // The options of a sandbox on a command line.
 import type { SandboxOptions } from '../lib/index'
 import { variable } from '../lib/host'
-import { type ParsedArguments, UsageError } from './arguments'
+import { type ParsedArguments, UsageError, parseCount } from './arguments'
 import { type OptionTable, flag, several, setting } from './command'
 
 export const sandboxOptions = {
@@ -95,7 +95,7 @@ export function toSandbox(values: SandboxValues): SandboxOptions | undefined {
     network: hosts ?? toNetwork(network),
     sockets: socket,
     protect: protect as SandboxOptions['protect'],
-    require: landlock === undefined ? undefined : { landlock: Number(landlock) },
+    require: landlock === undefined ? undefined : { landlock: parseCount('--landlock', landlock) },
   }
 }
 

@@ -112,7 +112,7 @@ const checks = optionsOf('fleet.work()', {
   drainTimeoutMs: check.timeout,
   git(path: string, value: unknown) {
     check.object(path, value)
-    checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.duration }, path)
+    checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.timeout }, path)
   },
   signal: check.signal,
 } satisfies Checks<WorkOptions>)
