@@ -3344,7 +3344,7 @@ export interface SessionContext {
   branch?: string | undefined
 }
 /** Selects sessions. */
-export interface SessionListFilter extends Partial<SessionContext> {
+export interface SessionListFilter extends Omit<SessionContext, 'workingDirectory'> {
   /** Exact working directory. */
   workingDirectory?: string | undefined
 }

@@ -13,7 +13,7 @@ export interface SessionContext {
   branch?: string
 }
 /** Selects sessions. */
-export interface SessionListFilter extends Partial<SessionContext> {
+export interface SessionListFilter extends Omit<SessionContext, 'workingDirectory'> {
   /** Exact working directory. */
   workingDirectory?: string
 }
