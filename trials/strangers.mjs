@@ -39,7 +39,7 @@ const packages = {
   webpack: '5.112.2',
   vite: '8.3.8',
   jest: '30.5.2',
-  'typescript5.2': 'npm:typescript@5.2.2',
+  'typescript5.3': 'npm:typescript@5.3.3',
   'typescript5.7': 'npm:typescript@5.7.3',
   'typescript5.9': 'npm:typescript@5.9.3',
   'typescript6.0': 'npm:@typescript/typescript6@6.0.2',
