@@ -31,6 +31,8 @@ pub enum Figure {
     Input,
     Output,
     Total,
+    /// Alone it may be of anything.
+    SomeTotal,
     /// Further input, such as the results of a server's own tools.
     More,
     /// A part of the input or output, which is counted beside it if nothing else is known.
@@ -44,6 +46,22 @@ pub enum Part {
     Written,
     Read,
     Thought,
+}
+
+impl Figure {
+    const COUNT: usize = 11;
+
+    const fn number(self) -> usize {
+        match self {
+            Figure::Input => 0,
+            Figure::Output => 1,
+            Figure::Total => 2,
+            Figure::SomeTotal => 3,
+            Figure::More => 4,
+            Figure::Beside(part) => 5 + part as usize,
+            Figure::Within(part) => 8 + part as usize,
+        }
+    }
 }
 
 /// The figures by their names; a point leads into an object. The first name of a figure that is told counts.
@@ -67,7 +85,7 @@ const NAMES: &[(&str, Figure)] = &[
     ("totalTokens", Figure::Total),
     ("totalTokenCount", Figure::Total),
     ("total_token_count", Figure::Total),
-    ("total", Figure::Total),
+    ("total", Figure::SomeTotal),
     ("toolUsePromptTokenCount", Figure::More),
     ("cache_creation_input_tokens", Figure::Beside(Part::Written)),
     ("cacheCreationInputTokens", Figure::Beside(Part::Written)),
@@ -127,39 +145,46 @@ struct Counted {
 /// The tokens, by a function that finds a number by its name; a total alone counts as input. `None`: none of them is told.
 /// `cached`: how tokens that were read from a cache are to be counted; `None`: as they are told.
 pub fn told(get: impl Fn(&str) -> Option<u64>, cached: Option<CachedInput>) -> Option<Tokens> {
-    sum(|index| get(NAMES[index].0), cached)
+    sum(|wanted| NAMES.iter().filter(|(_, figure)| *figure == wanted).find_map(|(name, _)| get(name)), cached)
 }
 
 /// The tokens that an object tells. Its members are read once, because they are few and the names many.
 pub fn told_in(object: Json, cached: Option<CachedInput>) -> Option<Tokens> {
-    let mut found = [None; NAMES.len()];
+    let mut found = [None; Figure::COUNT];
+    let mut keep = |place: usize, tokens: Option<u64>| {
+        let found = &mut found[NAMES[place].1.number()];
+        if let Some(tokens) = tokens.filter(|_| found.is_none_or(|(first, _)| place <= first)) {
+            *found = Some((place, tokens));
+        }
+    };
     for (key, value) in object.members() {
         if value.is_object() {
-            for (index, (path, _)) in NAMES.iter().enumerate() {
-                let inner = path.split_once('.').filter(|(outer, _)| outer.as_bytes() == key);
-                if let Some((_, name)) = inner {
-                    found[index] = value.field(name).count();
+            for (place, (path, _)) in NAMES.iter().enumerate() {
+                if let Some(name) = inside(path, key) {
+                    keep(place, value.field(name).count());
                 }
             }
-        } else if let Some(index) = NAMES.iter().position(|(name, _)| name.as_bytes() == key) {
-            found[index] = value.count();
+        } else if let Some(place) = NAMES.iter().position(|(name, _)| name.as_bytes() == key) {
+            keep(place, value.count());
         }
     }
-    sum(|index| found[index], cached)
+    sum(|wanted| found[wanted.number()].map(|(_, tokens)| tokens), cached)
 }
 
-/// `get`: the number of the name in this row of the table.
-fn sum(get: impl Fn(usize) -> Option<u64>, cached: Option<CachedInput>) -> Option<Tokens> {
-    let rows = || NAMES.iter().enumerate();
-    let first = |wanted: Figure| {
-        rows().filter(|(_, (_, figure))| *figure == wanted).find_map(|(index, _)| get(index))
-    };
+/// The name behind the point of a path that leads into `object`.
+fn inside<'a>(path: &'a str, object: &[u8]) -> Option<&'a str> {
+    // Most end here, without a look at all of the name.
+    if path.as_bytes().get(object.len()) != Some(&b'.') {
+        return None;
+    }
+    path.split_once('.').filter(|(outer, _)| outer.as_bytes() == object).map(|(_, name)| name)
+}
+
+/// `first`: the number of the first name of a figure that is told.
+fn sum(first: impl Fn(Figure) -> Option<u64>, cached: Option<CachedInput>) -> Option<Tokens> {
     let (input, output) = (first(Figure::Input), first(Figure::Output));
     if input.is_none() && output.is_none() {
-        // "total" alone may be of anything.
-        let is_said = |name: &str| ["total_tokens", "totalTokens", "totalTokenCount"].contains(&name);
-        let total = rows().filter(|(_, (name, _))| is_said(name)).find_map(|(index, _)| get(index))?;
-        return Some(Tokens { input: total, ..Tokens::default() });
+        return first(Figure::Total).map(|total| Tokens { input: total, ..Tokens::default() });
     }
     let mut input = input.unwrap_or(0).saturating_add(first(Figure::More).unwrap_or(0));
     let mut output = output.unwrap_or(0);
@@ -169,7 +194,7 @@ fn sum(get: impl Fn(usize) -> Option<u64>, cached: Option<CachedInput>) -> Optio
             (None, tokens) => Counted { part, tokens: tokens.unwrap_or(0), is_beside: false },
         }
     });
-    if let Some(total) = first(Figure::Total) {
+    if let Some(total) = first(Figure::Total).or_else(|| first(Figure::SomeTotal)) {
         output = output.saturating_add(fit(&mut parts, total.saturating_sub(input.saturating_add(output))));
     }
     for Counted { part, tokens, is_beside } in parts {
