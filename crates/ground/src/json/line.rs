@@ -7,6 +7,7 @@
 //! recorded line is trusted. Looking needs no recursion, so no nesting is too deep.
 
 use super::escape::{is_strict, tolerant, unescape};
+use super::pieces::has_mark;
 use super::strict::strict;
 use super::{grammar, token};
 use crate::line::without_mark;
@@ -36,9 +37,10 @@ struct Tokens<'a> {
     line: &'a [u8],
     at: &'a [u32],
     partner: &'a [u32],
+    has_backslash: bool,
 }
 
-const NO_TOKENS: &Tokens<'static> = &Tokens { line: &[], at: &[], partner: &[] };
+const NO_TOKENS: &Tokens<'static> = &Tokens { line: &[], at: &[], partner: &[], has_backslash: false };
 
 /// One whole JSON value inside a line; empty when absent.
 #[derive(Clone, Copy, Debug)]
@@ -78,17 +80,20 @@ impl Index {
 
     fn tokens<'a>(&'a mut self, line: &'a [u8], most: usize) -> Option<Tokens<'a>> {
         self.at.clear();
-        if !token::find(line, &mut self.at, most) {
-            return None;
-        }
+        let has_backslash = token::find(line, &mut self.at, most)?;
         grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;
-        Some(Tokens { line, at: &self.at, partner: &self.partner })
+        Some(Tokens { line, at: &self.at, partner: &self.partner, has_backslash })
     }
 }
 
 impl Line<'_> {
     pub fn json(&self) -> Json<'_> {
         Json { text: self.0.line, tokens: &self.0, token: 0 }
+    }
+
+    /// Whether [`keep_halves`](super::keep_halves) may find anything in it. That takes a look at one byte after the other; this does not.
+    pub fn may_have_halves(&self) -> bool {
+        self.0.has_backslash || has_mark(self.0.line)
     }
 
     /// Whether each string has only escapes and characters that JSON knows. Everything else was checked when the line was read.

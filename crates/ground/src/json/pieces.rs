@@ -10,6 +10,10 @@ const MARK_BEGINS: u8 = 0xF4;
 const HALVES: u32 = 0xE000;
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
+pub(super) fn has_mark(text: &[u8]) -> bool {
+    memchr::memchr(MARK_BEGINS, text).is_some()
+}
+
 /// The JSON text with halves of pairs that [`Pieces`] can join. Nothing else changes.
 pub fn keep_halves(text: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Option<Vec<u8>> = None;
@@ -79,7 +83,7 @@ pub struct Pieces {
 impl Pieces {
     /// The text that is whole with this piece; half a pair at its end waits.
     pub fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
-        if self.open.is_none() && memchr::memchr(MARK_BEGINS, piece.as_bytes()).is_none() {
+        if self.open.is_none() && !has_mark(piece.as_bytes()) {
             return Cow::Borrowed(piece);
         }
         let mut whole = String::with_capacity(piece.len() + 4);
@@ -122,7 +126,7 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::read;
+    use crate::json::{Index, read};
     use proptest::prelude::*;
 
     fn joined(pieces: &[&str]) -> String {
@@ -174,6 +178,18 @@ mod tests {
             let pieces: Vec<String> = pieces.iter().map(|piece| format!("\"{piece}\"")).collect();
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             prop_assert_eq!(joined(&pieces), String::from_utf16_lossy(&units));
+        }
+
+        #[test]
+        fn a_line_with_halves_is_known_before_they_are_looked_for(
+            parts in prop::collection::vec(prop_oneof![Just("\\ud83d"), Just("\\n"), Just("\u{10f800}"), Just("\u{10ffff}"), Just("é")], 0..20),
+        ) {
+            let line = format!("{{\"text\":\"{}\"}}", parts.concat());
+            let mut index = Index::default();
+            let whole = index.read(line.as_bytes()).unwrap();
+            let is_changed = matches!(keep_halves(line.as_bytes()), Cow::Owned(_));
+            prop_assert!(whole.may_have_halves() || !is_changed);
+            prop_assert_eq!(whole.may_have_halves(), parts.iter().any(|part| *part != "é"));
         }
 
         #[test]

@@ -5,10 +5,11 @@ use crate::harness::clip::torn;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::{Provider, Reader};
-use ground::json::{Index, keep_halves};
+use ground::json::{Index, Line, keep_halves};
 use memchr::memchr;
 use memchr::memmem::Finder;
 use serde::de::IgnoredAny;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// Longest line that is read.
@@ -107,30 +108,40 @@ impl Transcript {
 fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Digest) {
     let mut next = line.trim_ascii();
     while !next.is_empty() {
-        let (line, behind) = first_message(next, index);
+        let whole = index.read(next);
+        let is_ordinary = whole.is_some_and(|whole| !whole.may_have_halves());
+        let (line, behind) = if whole.is_some() { (next, &b""[..]) } else { first_message(next) };
         next = behind;
-        digest.line_seen();
-        // A piece of an answer may end within a character.
-        let is_piece = PIECE.find(line).is_some();
-        let kept = if is_piece { keep_halves(line) } else { line.into() };
-        let line = &*kept;
-        let whole = index.read(line);
-        let is_whole = whole.is_some();
-        if whole.is_some_and(|line| reader.line(line, digest)) {
-            digest.event_seen();
-        } else {
-            digest.noise(line);
-            if let Some(warning) = (!is_whole).then(|| torn(line)).flatten() {
-                digest.warning(&warning);
-            }
+        let kept = if is_ordinary { line.into() } else { halves_of_pieces(line) };
+        let is_read = whole.is_some() && matches!(kept, Cow::Borrowed(_));
+        let whole = if is_read { whole } else { index.read(&kept) };
+        message(reader, whole, &kept, digest);
+    }
+}
+
+fn message(reader: &mut dyn Reader, whole: Option<Line>, line: &[u8], digest: &mut Digest) {
+    digest.line_seen();
+    let is_whole = whole.is_some();
+    if whole.is_some_and(|line| reader.line(line, digest)) {
+        digest.event_seen();
+    } else {
+        digest.noise(line);
+        if let Some(warning) = (!is_whole).then(|| torn(line)).flatten() {
+            digest.warning(&warning);
         }
     }
 }
 
-/// The first message of a line, and what is behind it. Writers that share a stdout may lose the line feed between two messages.
-fn first_message<'a>(line: &'a [u8], index: &mut Index) -> (&'a [u8], &'a [u8]) {
-    let is_joined = line.starts_with(b"{") && JOINT.find(line).is_some() && index.read(line).is_none();
-    let length = if is_joined { ground::json::read_first::<IgnoredAny>(line) } else { None };
+/// A piece of an answer may end within a character.
+fn halves_of_pieces(line: &[u8]) -> Cow<'_, [u8]> {
+    if PIECE.find(line).is_some() { keep_halves(line) } else { line.into() }
+}
+
+/// The first message of a line that is not one whole message, and what is behind it. Writers that share a stdout may lose the line
+/// feed between two messages.
+fn first_message(line: &[u8]) -> (&[u8], &[u8]) {
+    let may_be_joined = line.starts_with(b"{") && JOINT.find(line).is_some();
+    let length = if may_be_joined { ground::json::read_first::<IgnoredAny>(line) } else { None };
     match length {
         Some((_, length)) if line[length..].starts_with(b"{") => line.split_at(length),
         _ => (line, b""),
