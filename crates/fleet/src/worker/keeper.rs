@@ -44,7 +44,7 @@ impl Keeper {
                 biased;
                 () = tokio::time::sleep_until(lease.next().into()) => {
                     let beat = lease.beat(Instant::now());
-                    if beat != Beat::Tell && !self.look().await {
+                    if beat == Beat::LookFirst && !self.look().await {
                         return;
                     }
                     self.beat().await;
