@@ -1,6 +1,6 @@
 //! PURE: an error in the form in which the store keeps it.
 
-use ground::error::Error;
+use ground::error::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -78,6 +78,10 @@ fn facts_of(error: &Error) -> Map<String, Value> {
         facts.insert("cause".to_owned(), inner.into());
     }
     facts
+}
+
+pub(super) fn no_random() -> Error {
+    Error::new(ErrorCode::FleetStorage, "the system provides no random numbers")
 }
 
 fn cut(text: &mut String, most: usize) {

@@ -1,6 +1,7 @@
 //! Submits jobs, cancels them, tries them again.
 
 use super::engine::{Engine, Kept, Refused, RetryFor, Waiting};
+use super::fault::no_random;
 use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
 use super::transition::{JobEvent, Refusal};
@@ -24,8 +25,7 @@ pub(crate) fn now() -> u64 {
 /// An id that sorts by its time.
 fn new_id() -> Result<String, Error> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let random = random::secret::<16>()
-        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system provides no random numbers"))?;
+    let random = random::secret::<16>().ok_or_else(no_random)?;
     let time = now();
     let stamp = (0..10).rev().map(|place| LETTERS[(time >> (place * 5)) as usize & 31]);
     let rest = random.iter().map(|byte| LETTERS[*byte as usize & 31]);

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Longest wait for an engine that is away.
@@ -18,6 +20,15 @@ impl RetryFor {
     pub(crate) const ASKED: RetryFor = RetryFor(Duration::from_secs(30));
     /// Work is lost when it is given up.
     pub(crate) const WORK: RetryFor = RetryFor(Duration::from_secs(600));
+}
+
+pub(crate) fn no_object(name: &str) -> Error {
+    Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}; it may have been removed"))
+}
+
+/// The error for a file that an object can't be written to.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::invalid_option("to", format!("{} can't be written: {error}", path.display()))
 }
 
 /// Fact of an error that no waiting and no room changes.

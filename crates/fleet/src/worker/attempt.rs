@@ -8,7 +8,7 @@ use super::log_writer::LogWriter;
 use super::outcome::is_full;
 use super::parking::Parking;
 use crate::engine::{Announcement, Delivery, LeaseSlot, RetryFor, is_too_long};
-use crate::fault::JobFault;
+use crate::fault::{JobFault, no_random};
 use crate::record::{JobRecord, JobState};
 use crate::retry_table::Consequence;
 use crate::spec::JobSpec;
@@ -16,7 +16,7 @@ use crate::submitter::now;
 use crate::transition::JobEvent;
 use bytes::Bytes;
 use git::{Checkout, GitPlace, Leaving};
-use ground::error::{Error, ErrorCode};
+use ground::error::Error;
 use ground::random;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -256,10 +256,6 @@ impl Attempt {
             }
         }
     }
-}
-
-fn no_random() -> Error {
-    Error::new(ErrorCode::FleetStorage, "the system provides no random numbers")
 }
 
 /// The result of the job's work.

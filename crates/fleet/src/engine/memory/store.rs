@@ -3,14 +3,16 @@
 use super::handle::Memory;
 use super::state::{Lease, Stored};
 use crate::engine::interface::{Leases, Objects, RecordWatch, Records};
-use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Refused, RetryFor, TakenPlace};
+use crate::engine::value::{
+    Announcement, Found, Kept, LeaseSlot, Refused, RetryFor, TakenPlace, no_object, unwritable,
+};
 use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use ground::error::{Error, ErrorCode};
+use ground::error::Error;
 use ground::hex::hex;
 use ground::os::on_disk;
 use sha2::{Digest, Sha256};
@@ -180,9 +182,8 @@ impl Objects for Memory {
     }
 
     async fn object(&self, name: &str) -> Result<Bytes, Error> {
-        self.read(|state| state.objects.get(name).map(|(bytes, _)| bytes.clone())).ok_or_else(|| {
-            Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}; it may have been removed"))
-        })
+        let found = self.read(|state| state.objects.get(name).map(|(bytes, _)| bytes.clone()));
+        found.ok_or_else(|| no_object(name))
     }
 
     async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
@@ -200,9 +201,7 @@ impl Objects for Memory {
             }
             moved
         });
-        written.await.map_err(|error| {
-            Error::invalid_option("to", format!("{} can't be written: {error}", to.display()))
-        })
+        written.await.map_err(|error| unwritable(to, &error))
     }
 
     async fn drop_objects(

@@ -12,7 +12,7 @@ use super::records::stored_at;
 use super::store::{Asked, Silence, away, denied, headers, refused_by};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects};
-use crate::engine::value::RetryFor;
+use crate::engine::value::{RetryFor, no_object, unwritable};
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
@@ -274,10 +274,7 @@ impl Nats {
     }
 
     async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
-        let missing = || {
-            Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}; it may have been removed"))
-        };
-        self.object_info(name).await?.filter(|info| !info.deleted).ok_or_else(missing)
+        self.object_info(name).await?.filter(|info| !info.deleted).ok_or_else(|| no_object(name))
     }
 
     async fn object_info(&self, name: &str) -> Result<Option<ObjectInfo>, Error> {
@@ -455,10 +452,6 @@ fn check(name: &str, info: &ObjectInfo, digest: &[u8]) -> Result<(), Error> {
 
 fn unreadable(name: &str, error: &io::Error) -> Error {
     Error::new(ErrorCode::FleetStorage, format!("{name} can't be read: {error}"))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::invalid_option("to", format!("{} can't be written: {error}", path.display()))
 }
 
 fn broken(name: &str, error: &Error) -> Error {

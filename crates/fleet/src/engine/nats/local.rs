@@ -8,6 +8,7 @@
 //! Members look for the server at the address where they found it, so it may move to another port only while the folder has no
 //! member. Each member has a shared lock on the lock file of the members, and a move needs that lock exclusively.
 
+use crate::fault::no_random;
 use agents::harness::install;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc;
@@ -318,7 +319,7 @@ impl Home {
         }
         let token = match &before {
             Some(facts) => facts.token.clone(),
-            None => new_token()?,
+            None => random::key::<24>().ok_or_else(no_random)?,
         };
         let port = match &before {
             Some(facts) if is_free(facts.port) => facts.port,
@@ -418,11 +419,6 @@ fn loopback(port: u16) -> SocketAddr {
 
 fn free_port() -> std::io::Result<u16> {
     TcpListener::bind(loopback(0))?.local_addr().map(|address| address.port())
-}
-
-fn new_token() -> Result<String, Error> {
-    random::key::<24>()
-        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system provides no random numbers"))
 }
 
 fn find(places: &ServerPlaces) -> Result<PathBuf, Error> {
