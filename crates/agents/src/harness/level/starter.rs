@@ -26,7 +26,7 @@ pub(super) const STARTERS: [(&str, usize, Option<&str>); 11] = [
     ("nohup setsid command builtin busybox toybox nocorrect noglob chronic coproc", 0, Some("")),
     (
         "ionice unbuffer strace ltrace fakeroot unshare nsenter setpriv systemd-run dbus-run-session xvfb-run caffeinate eatmydata \
-         firejail npx bunx pnpx uvx entr rlwrap hyperfine watch parallel catchsegv proot runcon numactl cpulimit",
+         firejail npx bunx pnpx uvx entr rlwrap hyperfine watch parallel catchsegv proot runcon numactl cpulimit prlimit choom uclampset",
         0,
         None,
     ),
@@ -34,13 +34,15 @@ pub(super) const STARTERS: [(&str, usize, Option<&str>); 11] = [
 ];
 
 /// Programs that run what comes behind one of these words and so many operands; without any words, what comes behind any word.
-pub(super) const RUNNERS: [(&str, &str, usize); 8] = [
+pub(super) const RUNNERS: [(&str, &str, usize); 10] = [
     ("docker podman nerdctl docker-compose podman-compose kubectl oc lxc crictl ddev lando", "run exec", 1),
     ("npm pnpm yarn bun bundle rbenv pyenv mise asdf direnv", "exec dlx x", 0),
     ("uv poetry pipenv pdm hatch rye conda mamba micromamba op doppler infisical dotenvx mise", "run", 0),
     ("nix", "run shell develop -c --command", 0),
     ("git", "bisect", 1),
     ("cmake", "env", 0),
+    ("ip", "exec", 1),
+    ("xterm urxvt rxvt konsole gnome-terminal xfce4-terminal alacritty kitty", "-e -x --", 0),
     ("gosu su-exec adb faketime machinectl", "", 1),
     (
         "gdb valgrind perf start-stop-daemon daemonize watchexec nodemon reflex tmux screen dotenv bwrap start cmd cmd.exe pkexec runuser proxychains proxychains4 torsocks tsocks cgexec systemd-inhibit dbus-launch linux32 linux64 heaptrack rr \
@@ -52,7 +54,7 @@ pub(super) const RUNNERS: [(&str, &str, usize); 8] = [
 
 /// Options whose value is a text for a shell, or a command.
 pub(super) const TEXTS: [(&str, &str); 15] = [
-    ("su runuser sg script flock", "-c --command --session-command"),
+    ("su runuser sg script flock capsh", "-c --command --session-command"),
     ("env", "-S --split-string"),
     ("npm npx pnpm yarn bunx", "-c --call"),
     ("nix-shell nix", "--run --command -c"),

@@ -184,6 +184,11 @@ const STARTED: &[&str] = &[
     "bash <<<{q}",
     "python3 - <<<{q}",
     "time -p {}",
+    "prlimit --nofile=5 {}",
+    "ip netns exec a {}",
+    "xterm -e {}",
+    "gnome-terminal -- {}",
+    "capsh -- -c {q}",
 ];
 
 /// A compound command.
