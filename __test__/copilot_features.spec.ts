@@ -8,7 +8,7 @@ import {
   RuntimeConnection,
   approveAll,
 } from '../entries/copilot.js'
-import { rejection, temporaryFolder } from './copilot/peer'
+import { rejection, scripted, temporaryFolder } from './copilot/peer'
 
 let server: Awaited<ReturnType<typeof startModelServer>>
 let run = 0
@@ -145,4 +145,17 @@ it('empty mode asks for the tools by name', async () => {
     availableTools: ['builtin:ask_user'],
   })
   expect(answerOf(await session.sendAndWait('hi', 20_000))).toBe('alone')
+})
+
+it('MCP servers that are no objects are refused by their path', async () => {
+  const { client } = scripted()
+  const refused = async (config: object) => (await rejection(client.createSession(config))) as Error
+  const code = 'INVALID_OPTION'
+  expect(await refused({ mcpServers: { a: 5 } })).toMatchObject({
+    code,
+    message: 'mcpServers.a: expected an object, got 5',
+  })
+  expect(await refused({ mcpServers: [] })).toMatchObject({ code })
+  const { message } = await refused({ customAgents: [{ name: 'x', prompt: 'y', mcpServers: { a: null } }] })
+  expect(message).toBe('customAgents[0].mcpServers.a: expected an object, got null')
 })

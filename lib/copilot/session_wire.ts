@@ -133,10 +133,12 @@ export function toWireConfig(config: AnyConfig): Record<string, unknown> {
     githubMcpToolConfig: config.githubMcpToolConfig ?? undefined,
     hooks: !!config.hooks && Object.values(config.hooks).some(Boolean),
     includeSubAgentStreamingEvents: config.includeSubAgentStreamingEvents ?? true,
-    mcpServers: toWireServers(config.mcpServers),
+    mcpServers: toWireServers('mcpServers', config.mcpServers),
     envValueMode: 'direct',
-    customAgents: config.customAgents?.map((agent) =>
-      agent.mcpServers ? { ...agent, mcpServers: toWireServers(agent.mcpServers) } : agent,
+    customAgents: config.customAgents?.map((agent, index) =>
+      agent.mcpServers
+        ? { ...agent, mcpServers: toWireServers(`customAgents[${index}].mcpServers`, agent.mcpServers) }
+        : agent,
     ),
     configDir: config.configDirectory,
   }
@@ -180,8 +182,10 @@ function renameField(value: object | undefined, from: string, to: string): unkno
   return { ...rest, [to]: moved }
 }
 
-function toWireServers(servers: Record<string, MCPServerConfig> | undefined): unknown {
+function toWireServers(path: string, servers: Record<string, MCPServerConfig> | undefined): unknown {
   if (!servers) return undefined
+  check.record(path, servers)
+  for (const [name, server] of Object.entries(servers)) check.object(`${path}.${name}`, server)
   return Object.fromEntries(
     Object.entries(servers).map(([name, server]) => [name, renameField(server, 'workingDirectory', 'cwd')]),
   )
