@@ -7,8 +7,6 @@
 mod compound;
 mod expansion;
 
-use expansion::Brackets;
-
 /// Stands for any text, also for none and for several words.
 pub(super) const GAP: char = '\0';
 
@@ -91,6 +89,14 @@ struct Reader<'a> {
     depth: usize,
     script: &'a mut Script,
     pending: Vec<Pending>,
+}
+
+/// Unquoted brackets of a word that are open, by their places in its text.
+#[derive(Default)]
+struct Brackets {
+    squares: Vec<usize>,
+    /// With whether a sign was found that makes several words of them.
+    braces: Vec<(usize, bool)>,
 }
 
 /// Words after which another command begins, or nothing at all.

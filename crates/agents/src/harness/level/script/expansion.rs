@@ -1,14 +1,8 @@
 //! PURE: quotes, and what a shell puts in place of a part of a word.
 
-use super::{End, FOLDERS, GAP, MAX_PARENTHESIS, MAX_STEPS, Reader, Simple, UNCLOSED, Unread, Word};
-
-/// Unquoted brackets of a word that are open, by their places in its text.
-#[derive(Default)]
-pub(super) struct Brackets {
-    squares: Vec<usize>,
-    /// With whether a sign was found that makes several words of them.
-    braces: Vec<(usize, bool)>,
-}
+use super::{
+    Brackets, End, FOLDERS, GAP, MAX_PARENTHESIS, MAX_STEPS, Reader, Simple, UNCLOSED, Unread, Word,
+};
 
 impl Brackets {
     /// Puts a gap in place of the word's text from here on.
