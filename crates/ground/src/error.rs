@@ -3,23 +3,19 @@
 //! `binding/error.rs` turns an [`Error`] into a JavaScript `Error` with the same `code`, `message` and fields. A partial result
 //! travels beside the error, never inside it (see `process::Outcome`).
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal [$($fact:literal),*],)*) => {
-        /// The stable names of all errors. JavaScript sees the text of [`ErrorCode::as_str`] as `error.code`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum ErrorCode { $($(#[$doc])* $name,)* }
+        $crate::named! {
+            /// The stable names of all errors. JavaScript sees the text of [`ErrorCode::as_str`] as `error.code`.
+            #[derive(Hash)]
+            pub enum ErrorCode { $($(#[$doc])* $name = $text,)* }
+        }
 
         impl ErrorCode {
-            /// Every code, in the order of this file.
-            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$name,)*];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(ErrorCode::$name => $text,)* }
-            }
-
             /// Whether an error with this code may have the field.
             pub fn has_fact(self, field: &str) -> bool {
                 let own: &[&str] = match self { $(ErrorCode::$name => &[$($fact),*],)* };
@@ -40,14 +36,15 @@ mod code;
 pub use code::ErrorCode;
 
 /// An error: `code` for programs, `message` for people (it says what to do next), `facts` as the fields of the JS error.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Error(Box<Parts>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 struct Parts {
     code: ErrorCode,
     message: String,
     facts: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<Error>,
 }
 

@@ -10,6 +10,7 @@ pub mod line;
 pub mod lock;
 pub mod login;
 pub mod mpsc;
+pub mod named;
 pub mod percent;
 pub mod random;
 pub mod redaction;

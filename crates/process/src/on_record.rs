@@ -1,7 +1,7 @@
 //! The start and the end of a run as its record holds them. docs/record.md has the fields.
 
 use super::resolved_command::ResolvedCommand;
-use super::spec::{Containment, Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};
+use super::spec::{Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};
 use ground::error::Result;
 use ground::os::Host;
 use ground::record::{Record, epoch_ms, utc};
@@ -74,7 +74,7 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
         "mark": mark,
         "idleTimeoutMs": millis(*idle_timeout),
         "timeoutMs": millis(*timeout),
-        "containment": word_of(*containment),
+        "containment": containment,
         "strays": if *strays == Strays::Kill { "kill" } else { "keep" },
     });
     match fields {
@@ -85,14 +85,6 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
 
 fn millis(limit: Option<Duration>) -> Option<f64> {
     limit.map(|limit| limit.as_secs_f64() * 1e3)
-}
-
-fn word_of(containment: Containment) -> &'static str {
-    match containment {
-        Containment::Auto => "auto",
-        Containment::Group => "group",
-        Containment::Strict => "strict",
-    }
 }
 
 /// Writes the end, and says in the outcome what became of the record.

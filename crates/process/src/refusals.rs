@@ -11,24 +11,17 @@ const MOST: usize = 100;
 /// A longer name is cut.
 const MAX_NAME_BYTES: usize = 300;
 
-/// The kind of target that was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A host, by its name or its address.
-    Host,
-    /// A Unix socket.
-    Socket,
+ground::named! {
+    /// The kind of target that was refused.
+    pub enum Kind {
+        /// A host, by its name or its address.
+        Host = "host",
+        /// A Unix socket.
+        Socket = "socket",
+    }
 }
 
 impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Host => "host",
-            Kind::Socket => "socket",
-        }
-    }
-
     /// The row of all targets that have none of their own. No host and no path is called so.
     fn rest(self) -> &'static str {
         match self {

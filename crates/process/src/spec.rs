@@ -7,6 +7,7 @@ use super::stream::Stream;
 use super::traffic::Traffic;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::named;
 use ground::os::{HostFolder, TerminalSize};
 use ground::record::{RecordFacts, RecordSpec};
 use ground::redaction::Secret;
@@ -232,31 +233,28 @@ pub enum Strays {
     Keep,
 }
 
-/// The requested means that hold the tree together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Containment {
-    /// The strongest that needs no privilege.
-    Auto,
-    /// Process group and marks only.
-    Group,
-    /// A PID namespace, or `CONTAINMENT_UNAVAILABLE`.
-    Strict,
+named! {
+    /// The requested means that hold the tree together.
+    pub enum Containment {
+        /// The strongest that needs no privilege.
+        Auto = "auto",
+        /// Process group and marks only.
+        Group = "group",
+        /// A PID namespace, or `CONTAINMENT_UNAVAILABLE`.
+        Strict = "strict",
+    }
 }
 
-/// The containment that was in force for the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum ContainmentLevel {
-    #[serde(rename = "guard")]
-    Guard,
-    #[serde(rename = "guard+cgroup")]
-    GuardCgroup,
-    #[serde(rename = "pidns")]
-    PidNamespace,
-    #[serde(rename = "group")]
-    Group,
-    /// A Job Object, on Windows.
-    #[serde(rename = "job")]
-    Job,
+named! {
+    /// The containment that was in force for the tree.
+    pub enum ContainmentLevel {
+        Guard = "guard",
+        GuardCgroup = "guard+cgroup",
+        PidNamespace = "pidns",
+        Group = "group",
+        /// A Job Object, on Windows.
+        Job = "job",
+    }
 }
 
 /// The reason why a run ended. The first reason wins.

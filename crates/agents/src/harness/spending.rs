@@ -153,19 +153,11 @@ pub struct Caps {
     pub max_cost_usd: Option<f64>,
 }
 
-/// A cap, by its option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cap {
-    Tokens,
-    Cost,
-}
-
-impl Cap {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Cap::Tokens => "maxTokens",
-            Cap::Cost => "maxCostUsd",
-        }
+ground::named! {
+    /// A cap, by its option.
+    pub enum Cap {
+        Tokens = "maxTokens",
+        Cost = "maxCostUsd",
     }
 }
 

@@ -2,28 +2,15 @@
 
 use std::mem::take;
 
-/// The file that a piece belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
-    Stdout,
-    Stderr,
-    /// Whole lines of JSON.
-    Events,
-    /// Entries for `times`, such as `pid 42`.
-    Note,
-}
-
-impl Channel {
-    pub(super) const ALL: [Channel; 4] = [Channel::Stdout, Channel::Stderr, Channel::Events, Channel::Note];
-
-    /// The name of the file, and of the channel in `times`.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Channel::Stdout => "stdout",
-            Channel::Stderr => "stderr",
-            Channel::Events => "events.jsonl",
-            Channel::Note => "times",
-        }
+crate::named! {
+    /// The file that a piece belongs to. Its name is that of the channel in `times`, too.
+    pub enum Channel {
+        Stdout = "stdout",
+        Stderr = "stderr",
+        /// Whole lines of JSON.
+        Events = "events.jsonl",
+        /// Entries for `times`, such as `pid 42`.
+        Note = "times",
     }
 }
 

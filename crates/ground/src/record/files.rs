@@ -85,7 +85,7 @@ impl Files {
     }
 
     fn take(&mut self, piece: &Piece, bytes: &[u8], times: &mut String) {
-        let (name, ms) = (piece.channel.name(), piece.ms);
+        let (name, ms) = (piece.channel.as_str(), piece.ms);
         if piece.channel == Channel::Note {
             let words = self.redactor.redact(&String::from_utf8_lossy(bytes));
             let _ = writeln!(times, "{ms} {words}");
@@ -126,7 +126,7 @@ impl Files {
         for channel in [Channel::Stdout, Channel::Stderr, Channel::Events] {
             let output = &mut self.outputs[channel as usize];
             if !output.text.is_empty() {
-                append(&self.folder, channel.name(), &mut output.file, &output.text)?;
+                append(&self.folder, channel.as_str(), &mut output.file, &output.text)?;
                 output.text.clear();
             }
         }
@@ -147,13 +147,17 @@ impl Files {
             let rest = output.redactor.flush();
             let length = output.take(&rest, max_bytes);
             if length > 0 && channel != Channel::Events {
-                let _ = writeln!(times, "{ms} {} {length}", channel.name());
+                let _ = writeln!(times, "{ms} {} {length}", channel.as_str());
             }
             let (cut, length) = output.append_tail(channel == Channel::Events);
             if cut > 0 {
                 self.left_out += cut;
-                let _ =
-                    writeln!(times, "{ms} lost {} {cut}\n{ms} {} {length}", channel.name(), channel.name());
+                let _ = writeln!(
+                    times,
+                    "{ms} lost {} {cut}\n{ms} {} {length}",
+                    channel.as_str(),
+                    channel.as_str()
+                );
             }
         }
         self.flush(&times);

@@ -75,15 +75,16 @@ pub fn read_json(folder: &Path, name: &str) -> Option<Value> {
     crate::json::read_own(&folder.read(name, MAX_JSON_BYTES).ok()?).ok()
 }
 
-/// The reason why a record has no end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfinished {
-    /// Its host is alive: the record is being written.
-    Running,
-    /// Its host is gone: it was killed, or ended without waiting for the record.
-    HostGone,
-    /// Its host belongs to another machine, boot or container.
-    Elsewhere,
+crate::named! {
+    /// The reason why a record has no end.
+    pub enum Unfinished {
+        /// Its host is alive: the record is being written.
+        Running = "running",
+        /// Its host is gone: it was killed, or ended without waiting for the record.
+        HostGone = "host-gone",
+        /// Its host belongs to another machine, boot or container.
+        Elsewhere = "elsewhere",
+    }
 }
 
 impl Unfinished {
@@ -97,14 +98,6 @@ impl Unfinished {
             Some(HostState::Alive) => Unfinished::Running,
             Some(HostState::Gone) => Unfinished::HostGone,
             Some(HostState::Elsewhere) | None => Unfinished::Elsewhere,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Unfinished::Running => "running",
-            Unfinished::HostGone => "host-gone",
-            Unfinished::Elsewhere => "elsewhere",
         }
     }
 }

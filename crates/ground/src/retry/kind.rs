@@ -2,16 +2,10 @@
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The cause of a failure. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum ErrorKind { $($(#[$doc])* $name,)* }
-
-        impl ErrorKind {
-            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name,)*];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(ErrorKind::$name => $text,)* }
-            }
+        $crate::named! {
+            /// The cause of a failure. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
+            #[derive(Hash)]
+            pub enum ErrorKind { $($(#[$doc])* $name = $text,)* }
         }
 
         /// Passes the list to a macro. `binding/error.rs` generates the JavaScript enum from it.
@@ -48,10 +42,6 @@ kinds! {
 }
 
 impl ErrorKind {
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
-    }
-
     /// Whether such failures usually pass by themselves.
     pub fn is_transient(self) -> bool {
         use ErrorKind::*;

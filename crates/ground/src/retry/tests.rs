@@ -145,7 +145,7 @@ fn words_are_the_last_resort() {
 #[test]
 fn every_kind_is_read_back_from_its_name() {
     for kind in ErrorKind::ALL {
-        assert_eq!(ErrorKind::parse(kind.as_str()), Some(*kind));
+        assert_eq!(ErrorKind::parse(kind.as_str()), Some(kind));
     }
     assert_eq!(ErrorKind::parse("nonsense"), None);
 }

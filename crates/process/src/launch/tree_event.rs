@@ -14,7 +14,7 @@ impl ExitStatus {
     /// The signal's name, "SIGTERM".
     pub(crate) fn signal_name(self) -> Option<String> {
         let number = self.signal?;
-        Some(signal_of(number).map_or_else(|| format!("SIG{number}"), |signal| signal.name().to_owned()))
+        Some(signal_of(number).map_or_else(|| format!("SIG{number}"), |signal| signal.as_str().to_owned()))
     }
 }
 

@@ -1,36 +1,24 @@
 //! PURE: the features of an end beyond the protocol that every peer knows. Both ends announce theirs in hello. A message that
 //! needs a feature is sent only to a peer that announced it.
 
-use serde::de::{SeqAccess, Visitor};
+use ground::named;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-macro_rules! capabilities {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Capability { $($(#[$doc])* $name,)* }
-
-        impl Capability {
-            pub const ALL: &'static [Capability] = &[$(Capability::$name,)*];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(Capability::$name => $text,)* }
-            }
-        }
-    };
-}
-
-capabilities! {
-    /// Every message that concerns a request carries `request_id`.
-    RequestId = "request_id",
-    /// Messages are numbered and acknowledged.
-    Seq = "seq",
-    /// A session outlives its socket.
-    Resume = "resume",
-    /// A client with it accepts `artifact_upload_result_message`. A runtime with it sends that message.
-    ArtifactUploadResult = "artifact_upload_result",
-    /// A runtime with it understands `artifact_upload_decline_message`. A client with it sends that message.
-    ArtifactUploadDecline = "artifact_upload_decline",
+named! {
+    /// A feature of an end.
+    pub enum Capability {
+        /// Every message that concerns a request carries `request_id`.
+        RequestId = "request_id",
+        /// Messages are numbered and acknowledged.
+        Seq = "seq",
+        /// A session outlives its socket.
+        Resume = "resume",
+        /// A client with it accepts `artifact_upload_result_message`. A runtime with it sends that message.
+        ArtifactUploadResult = "artifact_upload_result",
+        /// A runtime with it understands `artifact_upload_decline_message`. A client with it sends that message.
+        ArtifactUploadDecline = "artifact_upload_decline",
+    }
 }
 
 /// A peer's capabilities. On the wire they are a list of names; unknown names are ignored.
@@ -46,13 +34,13 @@ impl Capabilities {
     }
 
     fn add(&mut self, name: &str) {
-        if let Some(known) = Capability::ALL.iter().find(|known| known.as_str() == name) {
-            self.0 |= 1 << *known as u8;
+        if let Some(known) = Capability::parse(name) {
+            self.0 |= 1 << known as u8;
         }
     }
 
     fn names(self) -> impl Iterator<Item = &'static str> {
-        Capability::ALL.iter().filter(move |known| self.has(**known)).map(|known| known.as_str())
+        Capability::ALL.into_iter().filter(move |known| self.has(*known)).map(Capability::as_str)
     }
 }
 
@@ -70,23 +58,9 @@ impl Serialize for Capabilities {
 
 impl<'de> Deserialize<'de> for Capabilities {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Capabilities, D::Error> {
-        struct Names;
-        impl<'de> Visitor<'de> for Names {
-            type Value = Capabilities;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a list of names")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Capabilities, A::Error> {
-                let mut capabilities = Capabilities::default();
-                while let Some(name) = names.next_element::<String>()? {
-                    capabilities.add(&name);
-                }
-                Ok(capabilities)
-            }
-        }
-        from.deserialize_seq(Names)
+        let mut capabilities = Capabilities::default();
+        Vec::<String>::deserialize(from)?.iter().for_each(|name| capabilities.add(name));
+        Ok(capabilities)
     }
 }
 

@@ -281,29 +281,28 @@ fn exact(cost: f64) -> f64 {
     (cost * 1e9).round() / 1e9
 }
 
-/// Why the agent says that it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentErrorKind {
-    Auth,
-    RateLimit,
-    Quota,
-    Overloaded,
-    ContextLength,
-    InvalidRequest,
-    Network,
-    Server,
-    Permission,
-    /// The turns that it was allowed are used up.
-    MaxTurns,
-    Unknown,
+ground::named! {
+    /// Why the agent says that it failed.
+    pub enum AgentErrorKind {
+        Auth = "auth",
+        RateLimit = "rate_limit",
+        Quota = "quota",
+        Overloaded = "overloaded",
+        ContextLength = "context_length",
+        InvalidRequest = "invalid_request",
+        Network = "network",
+        Server = "server",
+        Permission = "permission",
+        /// The turns that it was allowed are used up.
+        MaxTurns = "max_turns",
+        Unknown = "unknown",
+    }
 }
 
 impl AgentErrorKind {
     /// The kind that an error tells among its facts.
     pub(crate) fn of(error: &Error) -> Option<AgentErrorKind> {
-        let told = error.facts().get("kind")?;
-        AgentErrorKind::ALL.into_iter().find(|kind| *told == kind.as_str())
+        AgentErrorKind::parse(error.facts().get("kind")?.as_str()?)
     }
 
     /// Whether the failure has an end that somebody may have named: a usage limit, or an overload.
@@ -314,35 +313,6 @@ impl AgentErrorKind {
     /// Whether the account is at a usage limit.
     pub(crate) fn is_usage_limit(self) -> bool {
         matches!(self, AgentErrorKind::Quota | AgentErrorKind::RateLimit)
-    }
-
-    pub const ALL: [AgentErrorKind; 10] = [
-        AgentErrorKind::Auth,
-        AgentErrorKind::RateLimit,
-        AgentErrorKind::Quota,
-        AgentErrorKind::Overloaded,
-        AgentErrorKind::ContextLength,
-        AgentErrorKind::InvalidRequest,
-        AgentErrorKind::Network,
-        AgentErrorKind::Server,
-        AgentErrorKind::Permission,
-        AgentErrorKind::Unknown,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AgentErrorKind::Auth => "auth",
-            AgentErrorKind::RateLimit => "rate_limit",
-            AgentErrorKind::Quota => "quota",
-            AgentErrorKind::Overloaded => "overloaded",
-            AgentErrorKind::ContextLength => "context_length",
-            AgentErrorKind::InvalidRequest => "invalid_request",
-            AgentErrorKind::Network => "network",
-            AgentErrorKind::Server => "server",
-            AgentErrorKind::Permission => "permission",
-            AgentErrorKind::MaxTurns => "max_turns",
-            AgentErrorKind::Unknown => "unknown",
-        }
     }
 
     /// Whether the same turn may well succeed when it is tried again.

@@ -17,30 +17,19 @@ pub use wrapped_tests::fuzz_commands;
 
 use ground::error::Error;
 
-/// How much the agent may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// It reads.
-    Plan,
-    /// It also writes in its working directory, and runs the commands that are allowed by name.
-    #[default]
-    Edit,
-    /// It asks for all else. Of sessions alone.
-    Ask,
-    /// Everything, unasked.
-    Auto,
-}
-
-impl Level {
-    pub const ALL: [Level; 4] = [Level::Plan, Level::Edit, Level::Ask, Level::Auto];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Plan => "plan",
-            Level::Edit => "edit",
-            Level::Ask => "ask",
-            Level::Auto => "auto",
-        }
+ground::named! {
+    /// How much the agent may do.
+    #[derive(Default)]
+    pub enum Level {
+        /// It reads.
+        Plan = "plan",
+        /// It also writes in its working directory, and runs the commands that are allowed by name.
+        #[default]
+        Edit = "edit",
+        /// It asks for all else. Of sessions alone.
+        Ask = "ask",
+        /// Everything, unasked.
+        Auto = "auto",
     }
 }
 
@@ -62,8 +51,13 @@ pub type MakeMode =
     fn(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error>;
 
 impl Mode {
+    /// The agent's own mode, with nothing else.
+    pub(crate) const fn plain(id: &'static str) -> Mode {
+        Mode { id, args: &[], set: &[], meta: "", made: None }
+    }
+
     pub(crate) const fn named(id: &'static str) -> Option<Mode> {
-        Some(Mode { id, args: &[], set: &[], meta: "", made: None })
+        Some(Mode::plain(id))
     }
 }
 

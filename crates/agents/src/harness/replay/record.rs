@@ -214,7 +214,7 @@ fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Repl
 /// The fault as it was recorded.
 fn fault_of(error: &Value) -> Option<Fault> {
     let name = error["code"].as_str()?;
-    let code = ErrorCode::ALL.iter().copied().find(|code| code.as_str() == name)?;
+    let code = ErrorCode::parse(name)?;
     Some(Fault::new(code, error["message"].as_str().unwrap_or_default()))
 }
 
