@@ -47,6 +47,16 @@ pub struct Words {
 }
 
 impl Words {
+    /// A CLI without phrases of its own, whose exit codes say nothing.
+    pub(crate) const NONE: Words = Words {
+        kinds: &[],
+        unknown_session: &[],
+        misshapen: &[],
+        refused: &[],
+        refused_aside: &[],
+        exit_code: |_| None,
+    };
+
     /// A failure from the agent's message, with the HTTP status where it gives one as a number.
     pub fn failure(&self, status: Option<i64>, message: impl Into<String>) -> Failure {
         let message = message.into();
@@ -130,11 +140,6 @@ impl Words {
             .map(|line| self.failure(None, line))
             .find(|failure| failure.kind != AgentErrorKind::Unknown)
     }
-}
-
-/// For CLIs whose exit codes say nothing.
-pub fn no_exit_code(_: i32) -> Option<(AgentErrorKind, &'static str)> {
-    None
 }
 
 /// [`AgentErrorKind::Quota`] if a service's words say that a quota is used up, which only time or money restores.
@@ -302,10 +307,9 @@ mod tests {
     const WORDS: Words = Words {
         kinds: &[(AgentErrorKind::Quota, &["daily quota"])],
         unknown_session: &["session not found"],
-        misshapen: &[],
         refused: &["by rule"],
         refused_aside: &["router: error="],
-        exit_code: no_exit_code,
+        ..Words::NONE
     };
 
     #[test]

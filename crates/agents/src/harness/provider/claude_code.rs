@@ -6,11 +6,12 @@
 
 use super::message::Messages;
 use super::message_usage::Style;
+use super::other::PLAIN;
 use super::protocol::Protocol;
 use super::schema_argument::{claude_takes, without_dialect};
-use super::{Descriptor, Images, SessionPolicy};
+use super::{Descriptor, Images};
 use crate::harness::event::AgentErrorKind;
-use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::evidence::failure::Words;
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
@@ -26,15 +27,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [
-        Some(Mode { id: "plan", args: &[], set: &[], meta: READING, made: None }),
+        Some(Mode { meta: READING, ..Mode::plain("plan") }),
         // Its "acceptEdits" also runs what it takes for harmless in its folder.
         ASKING,
         ASKING,
-        Some(Mode { id: "bypassPermissions", args: &[], set: &[("IS_SANDBOX", "1")], meta: "", made: None }),
+        Some(Mode { set: &[("IS_SANDBOX", "1")], ..Mode::plain("bypassPermissions") }),
     ],
-    modes_in_sandbox: None,
     switches: &["CLAUDE_CODE_SANDBOXED", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"],
-    reads: &[],
     // Its folder holds settings, hooks and servers too: what it has to write in there is named.
     state: &[
         "$CLAUDE_CONFIG_DIR/projects|~/.claude/projects",
@@ -49,13 +48,10 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "$CLAUDE_CONFIG_DIR/.credentials.json|~/.claude/.credentials.json",
         "$XDG_CACHE_HOME/claude-cli-nodejs|~/.cache/claude-cli-nodejs",
     ],
-    own_state: None,
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
-    behind_launcher: None,
     takes_schema: claude_takes,
     images: Some(Images::ByMessage),
     takes_servers: true,
-    session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &[
         "CLAUDE_CONFIG_DIR",
@@ -72,11 +68,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "CLAUDE_CODE_USE_VERTEX",
         "CLAUDE_CODE_USE_FOUNDRY",
     ],
-    session_log: None,
     hosts: &["api.anthropic.com", "platform.claude.com"],
     base_urls: &["ANTHROPIC_BASE_URL"],
     session_files: Some(&FILES),
-    exits_early: false,
     words: &WORDS,
     protocol: Protocol {
         program: Some("claude-agent-acp"),
@@ -86,6 +80,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
             Accounting::TokensAndMoney(CachedInput::Beside),
         )
     },
+    ..PLAIN
 };
 
 const FILES: SessionFiles = SessionFiles {
@@ -111,19 +106,15 @@ pub(super) const WORDS: Words = Words {
     unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
     misshapen: &["structured_output", "structured output"],
     refused: &["is disabled for this session"],
-    refused_aside: &[],
-    exit_code: no_exit_code,
+    ..Words::NONE
 };
 
 /// The same for a session, as its adapter takes them.
 const READING: &str = r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false,"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
 /// The mode without permissions is not even offered: root could not start with it.
 const ASKING: Option<Mode> = Some(Mode {
-    id: "default",
-    args: &[],
-    set: &[],
     meta: r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false}}}"#,
-    made: None,
+    ..Mode::plain("default")
 });
 const NO_COMMANDS: &str = "--disallowedTools=Bash,PowerShell,Monitor,Workflow";
 const NO_WRITING: &str =

@@ -4,11 +4,12 @@
 //! usage of `turn.completed` accumulates over all turns of a thread.
 
 use super::message::text_of;
+use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Images, Reader, SessionPolicy, codex_servers};
+use super::{Descriptor, Images, Reader, codex_servers};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::evidence::failure::Words;
 use crate::harness::launch::package::{Program, npm_platform, package, siblings};
 use crate::harness::launch::{Image, Launch, Wanted};
 use crate::harness::level::{Level, Mode, unallowable};
@@ -37,9 +38,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ],
     // Its adapter knows none for our sandbox, where its own fails, that leaves its commands no network.
     modes_in_sandbox: Some([None, None, None, Mode::named("agent-full-access")]),
-    switches: &[],
     reads: &["RUST_LOG"],
-    state: &[],
     own_state: Some(OwnState {
         variable: "CODEX_HOME",
         below: "",
@@ -68,7 +67,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: |schema| Taker::Strict.takes(schema),
     images: Some(Images::ByPath),
     takes_servers: true,
-    session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &[
         "CODEX_HOME",
@@ -81,13 +79,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     hosts: &["api.openai.com", "chatgpt.com", "auth.openai.com"],
     base_urls: &["OPENAI_BASE_URL"],
     session_files: Some(&FILES),
-    exits_early: false,
     words: &WORDS,
     protocol: Protocol {
         program: Some("codex-acp"),
         tells_usage: true,
         ..Protocol::plain("@agentclientprotocol/codex-acp@2.6.0", Accounting::Tokens(CachedInput::Beside))
     },
+    ..PLAIN
 };
 
 const FILES: SessionFiles = SessionFiles {
@@ -121,10 +119,9 @@ pub(super) const WORDS: Words = Words {
         (AgentErrorKind::Overloaded, &["experiencing high demand"]),
     ],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
-    misshapen: &[],
     refused: &["patch rejected", "rejected by user approval settings"],
     refused_aside: &["codex_sandboxing::violation: ", "codex_core::tools::router: error="],
-    exit_code: no_exit_code,
+    ..Words::NONE
 };
 
 /// Longest value of a setting that is passed as an argument. The system allows 128 KiB for one argument with its name and its

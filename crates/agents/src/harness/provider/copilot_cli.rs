@@ -4,11 +4,12 @@
 //! was told to stop prints `abort` and then reports `exitCode` 0. Tokens are not reported.
 
 use super::message::text_of;
+use super::other::PLAIN;
 use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
-use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Images, Reader, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::launch::package::{Program, npm_platform, package, siblings};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
@@ -29,9 +30,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
-    modes_in_sandbox: None,
     switches: &["COPILOT_ALLOW_ALL"],
-    reads: &[],
     state: &["$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
     own_state: Some(OwnState {
         variable: "COPILOT_HOME",
@@ -42,7 +41,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
-    takes_schema: no_schema,
     images: Some(Images::ByPath),
     takes_servers: true,
     session: SessionPolicy::Chosen,
@@ -59,11 +57,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GH_HOST",
         "GH_CONFIG_DIR",
     ],
-    session_log: None,
     hosts: &["api.github.com", "github.com", "*.githubcopilot.com"],
     base_urls: &["COPILOT_PROVIDER_BASE_URL"],
     session_files: Some(&FILES),
-    exits_early: false,
     words: &WORDS,
     protocol: Protocol {
         args: &["--acp"],
@@ -80,6 +76,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         give_programs: Some(give_file),
         ..Protocol::plain("@github/copilot@1.0.102", Accounting::Tokens(CachedInput::Within))
     },
+    ..PLAIN
 };
 
 const LOG: AgentLog = AgentLog {
@@ -114,10 +111,8 @@ pub(super) const WORDS: Words = Words {
         (AgentErrorKind::ContextLength, &["rejected the prompt as too long"]),
     ],
     unknown_session: &["no session, task, or name matched"],
-    misshapen: &[],
     refused: &["permission to run this tool was denied", "command blocked"],
-    refused_aside: &[],
-    exit_code: no_exit_code,
+    ..Words::NONE
 };
 
 #[derive(Default)]
@@ -283,13 +278,7 @@ const MODES: [Option<Mode>; 4] = {
         Mode::named("https://agentclientprotocol.com/protocol/session-modes#plan"),
         Mode::named(AGENT),
         Mode::named(AGENT),
-        Some(Mode {
-            id: AGENT,
-            args: &["--allow-all-tools", "--allow-all-paths"],
-            set: &[],
-            meta: "",
-            made: None,
-        }),
+        Some(Mode { args: &["--allow-all-tools", "--allow-all-paths"], ..Mode::plain(AGENT) }),
     ]
 };
 

@@ -100,8 +100,3 @@ pub trait Reader: Send + Sync {
         None
     }
 }
-
-/// For CLIs that have no flag for a schema.
-pub(super) fn no_schema(_: &Value) -> bool {
-    false
-}

@@ -4,8 +4,9 @@
 //! modulo 256 (145 is 401). Retries are reported on stderr only.
 
 use super::message::text_of;
+use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Reader};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, kind_of};
@@ -27,10 +28,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [Mode::named("plan"), Mode::named("autoEdit"), Mode::named("default"), Mode::named("yolo")],
-    modes_in_sandbox: None,
-    switches: &[],
-    reads: &[],
-    state: &[],
     own_state: Some(OwnState {
         variable: "GEMINI_CLI_HOME",
         below: ".gemini",
@@ -40,10 +37,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     reader: |_| Box::new(Gemini),
     behind_launcher: Some(behind_launcher),
-    takes_schema: no_schema,
-    images: None,
-    takes_servers: false,
-    session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &[
         "GEMINI_CLI_HOME",
@@ -53,7 +46,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GOOGLE_VERTEX_BASE_URL",
         "GOOGLE_GEMINI_BASE_URL",
     ],
-    session_log: None,
     hosts: &["generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"],
     base_urls: &["GOOGLE_GEMINI_BASE_URL", "CODE_ASSIST_ENDPOINT"],
     session_files: Some(&FILES),
@@ -68,6 +60,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         replaced: Replaced::Escapable,
         ..Protocol::plain("@google/gemini-cli@0.61.0", Accounting::Tokens(CachedInput::Within))
     },
+    ..PLAIN
 };
 
 const FILES: SessionFiles = SessionFiles {
@@ -83,7 +76,6 @@ pub(super) const WORDS: Words = Words {
         &["daily quota", "quota will reset", "exhausted your capacity", "quota limit"],
     )],
     unknown_session: &["error resuming session", "no previous sessions found", "invalid session identifier"],
-    misshapen: &[],
     refused: &[
         "denied by policy",
         "access denied: plan path",
@@ -93,8 +85,8 @@ pub(super) const WORDS: Words = Words {
         "\"replace\" not found",
         "\"exit_plan_mode\" not found",
     ],
-    refused_aside: &[],
     exit_code,
+    ..Words::NONE
 };
 
 struct Gemini;

@@ -4,11 +4,12 @@
 //! turn, and the only line with the session id. A failed turn has no line of its own; stderr gives the reason.
 
 use super::message::text_of;
+use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Reader};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, Mode, unallowable, unholdable};
 use crate::harness::provider::own_state::OwnState;
@@ -24,10 +25,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     hold,
     // It asks without the path that it writes to: "edit" can't be told from more.
     modes: [Mode::named("plan"), None, Mode::named("default"), Mode::named("")],
-    modes_in_sandbox: None,
-    switches: &[],
-    reads: &[],
-    state: &[],
     own_state: Some(OwnState {
         variable: "KIMI_CODE_HOME",
         below: "",
@@ -36,12 +33,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         anew: &["logs", "cache", "device_id"],
     }),
     reader: |_| Box::new(Kimi),
-    behind_launcher: None,
-    takes_schema: no_schema,
-    images: None,
-    takes_servers: false,
-    session: SessionPolicy::Told,
-    accounting: Accounting::Nothing,
     account: &[
         "KIMI_CODE_HOME",
         "KIMI_API_KEY",
@@ -49,26 +40,22 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "KIMI_CODE_OAUTH_KEY",
         "MOONSHOT_API_KEY",
     ],
-    session_log: None,
     hosts: &["api.kimi.com", "api.kimi.ai", "auth.kimi.com", "api.moonshot.ai", "api.moonshot.cn"],
     base_urls: &["KIMI_BASE_URL", "KIMI_MODEL_BASE_URL"],
-    session_files: None,
-    exits_early: false,
     words: &WORDS,
     protocol: Protocol {
         args: &["acp"],
         node: Some((22, 19)),
         ..Protocol::plain("@moonshot-ai/kimi-code@2.1.0", Accounting::Nothing)
     },
+    ..PLAIN
 };
 
 const WORDS: Words = Words {
     kinds: &[(AgentErrorKind::Auth, &["provider.auth_error", "auth.login_required"])],
     unknown_session: &["failed to run prompt: session \""],
-    misshapen: &[],
     refused: &["plan mode is active"],
-    refused_aside: &[],
-    exit_code: no_exit_code,
+    ..Words::NONE
 };
 
 struct Kimi;

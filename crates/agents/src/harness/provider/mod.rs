@@ -29,7 +29,6 @@ mod schema_argument;
 pub mod session_files;
 pub mod session_log;
 
-use descriptor::no_schema;
 pub use descriptor::{Descriptor, Images, Reader, SessionPolicy};
 use ground::error::Error;
 use other::described;

@@ -4,11 +4,12 @@
 //! reported when they are done. A model that answers with rubbish makes it loop for ever, one empty step after the other.
 
 use super::message::text_of;
+use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Images, Reader};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::evidence::reset::Reset;
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, MakeMode, Mode, allowable_in_sandbox};
@@ -26,7 +27,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
-    modes_in_sandbox: None,
     switches: &["OPENCODE_PERMISSION"],
     reads: &["OPENCODE_CONFIG_CONTENT"],
     state: &[
@@ -36,13 +36,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         // It fails where this is missing.
         "$XDG_CONFIG_HOME/opencode/|~/.config/opencode/",
     ],
-    own_state: None,
     reader: |_| Box::new(Opencode::default()),
-    behind_launcher: None,
-    takes_schema: no_schema,
     images: Some(Images::ByPath),
     takes_servers: true,
-    session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &[
         "XDG_DATA_HOME",
@@ -53,25 +49,19 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "OPENCODE_AUTH_CONTENT",
         "OPENCODE_API_KEY",
     ],
-    session_log: None,
     hosts: &["models.dev", "opencode.ai", "api.anthropic.com", "api.openai.com"],
-    base_urls: &[],
-    session_files: None,
-    exits_early: false,
     words: &WORDS,
     protocol: Protocol {
         args: &["acp"],
         ..Protocol::plain("opencode-ai@1.18.33", Accounting::Tokens(CachedInput::Beside))
     },
+    ..PLAIN
 };
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[],
     unknown_session: &["session not found"],
-    misshapen: &[],
     refused: &["rule which prevents you", "unavailable tool"],
-    refused_aside: &[],
-    exit_code: no_exit_code,
+    ..Words::NONE
 };
 
 /// A conversation that does not fit after so many compactions never will.
@@ -235,7 +225,7 @@ const MODES: [Option<Mode>; 4] = {
         set: &'static [(&'static str, &'static str)],
         made: Option<MakeMode>,
     ) -> Option<Mode> {
-        Some(Mode { id, args: &[], set, meta: "", made })
+        Some(Mode { set, made, ..Mode::plain(id) })
     }
     const ASKING: &[(&str, &str)] =
         &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];

@@ -3,12 +3,12 @@
 //! Descriptors live as long as the process, so an agent that was described once is found again by its description.
 //! There is an upper bound, because names come from callers.
 
-use super::descriptor::{Descriptor, Reader, SessionPolicy, no_schema};
+use super::descriptor::{Descriptor, Reader, SessionPolicy};
 use super::protocol::Protocol;
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::evidence::failure::Words;
 use crate::harness::launch::{Launch, Wanted};
-use crate::harness::level::{Level, Mode, Modes};
+use crate::harness::level::{AUTO_ALONE, Level, Mode, Modes};
 use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 use ground::json::Line;
@@ -116,46 +116,52 @@ fn descriptor(traits: &AgentTraits) -> Descriptor {
     Descriptor {
         title: name,
         program: name,
-        install: "",
-        launch,
-        hold,
         modes,
         // The kernel holds the level there, and the agent's questions are answered by it.
         modes_in_sandbox: Some(ids.map(|id| Mode::named(id.unwrap_or_default()))),
-        switches: &[],
-        reads: &[],
         state: Vec::leak(state),
-        own_state: None,
-        reader: |_| Box::new(NoReader),
-        behind_launcher: None,
-        takes_schema: no_schema,
-        images: None,
         takes_servers: true,
-        session: SessionPolicy::Told,
         accounting,
-        hosts: &[],
         base_urls: &["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"],
         account: &["HOME"],
-        session_log: None,
-        session_files: None,
-        exits_early: false,
-        words: &WORDS,
         protocol: Protocol::plain("", accounting),
+        ..PLAIN
     }
 }
+
+/// An agent of which nothing is known. The others say what they have besides.
+pub(super) const PLAIN: Descriptor = Descriptor {
+    title: "",
+    program: "",
+    install: "",
+    launch,
+    hold,
+    modes: AUTO_ALONE,
+    modes_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &[],
+    own_state: None,
+    reader: |_| Box::new(NoReader),
+    behind_launcher: None,
+    takes_schema: |_| false,
+    images: None,
+    takes_servers: false,
+    session: SessionPolicy::Told,
+    accounting: Accounting::Nothing,
+    hosts: &[],
+    base_urls: &[],
+    account: &[],
+    session_log: None,
+    session_files: None,
+    exits_early: false,
+    words: &Words::NONE,
+    protocol: Protocol::plain("", Accounting::Nothing),
+};
 
 fn kept(text: &str) -> &'static str {
     String::leak(text.to_owned())
 }
-
-const WORDS: Words = Words {
-    kinds: &[],
-    unknown_session: &[],
-    misshapen: &[],
-    refused: &[],
-    refused_aside: &[],
-    exit_code: no_exit_code,
-};
 
 /// Turns of these agents go over the protocol, see `acp::turn`.
 fn launch(_: &Wanted) -> Result<Launch, Error> {

@@ -5,13 +5,14 @@
 //! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
 
 use super::message::text_of;
+use super::other::PLAIN;
 use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
-use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Images, Reader, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::launch::{Launch, Wanted};
-use crate::harness::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use crate::harness::level::{Level, unallowable, unholdable};
 use crate::harness::provider::own_state::OwnState;
 use crate::harness::provider::session_files::{Project, SessionFiles};
 use crate::harness::provider::session_log;
@@ -25,11 +26,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     install: "npm install -g @earendil-works/pi-coding-agent",
     launch,
     hold,
-    modes: AUTO_ALONE,
-    modes_in_sandbox: None,
-    switches: &[],
-    reads: &[],
-    state: &[],
     own_state: Some(OwnState {
         variable: "PI_CODING_AGENT_DIR",
         below: "",
@@ -38,18 +34,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         anew: &["bin"],
     }),
     reader: |_| Box::new(Pi::default()),
-    behind_launcher: None,
-    takes_schema: no_schema,
     images: Some(Images::ByPath),
-    takes_servers: false,
     session: SessionPolicy::ByPrefix,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["PI_CODING_AGENT_DIR"],
-    session_log: None,
     hosts: &["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"],
-    base_urls: &[],
     session_files: Some(&FILES),
-    exits_early: false,
     words: &WORDS,
     protocol: Protocol {
         program: Some("pi-acp"),
@@ -66,6 +56,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         lacks_tools: true,
         ..Protocol::plain("pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1", Accounting::Nothing)
     },
+    ..PLAIN
 };
 
 const LOG: AgentLog = AgentLog {
@@ -103,10 +94,8 @@ pub(super) const WORDS: Words = Words {
     // The first line of its stderr; the last ones are paths of its documentation.
     kinds: &[(AgentErrorKind::Auth, &["no api key found"])],
     unknown_session: &["no session found matching"],
-    misshapen: &[],
     refused: &["tool bash not found", "tool write not found", "tool edit not found"],
-    refused_aside: &[],
-    exit_code: no_exit_code,
+    ..Words::NONE
 };
 
 const COMPACTION: &str = "compaction";

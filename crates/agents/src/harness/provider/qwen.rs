@@ -5,9 +5,10 @@
 
 use super::message::Messages;
 use super::message_usage::Style;
+use super::other::PLAIN;
 use super::protocol::Protocol;
 use super::schema_argument::fits_an_argument;
-use super::{Descriptor, Images, SessionPolicy};
+use super::{Descriptor, Images};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::failure::Words;
 use crate::harness::launch::package::{Program, package, whole_script};
@@ -34,10 +35,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Mode::named("default"),
         Mode::named("yolo"),
     ],
-    modes_in_sandbox: None,
-    switches: &[],
-    reads: &[],
-    state: &[],
     own_state: Some(OwnState {
         variable: "QWEN_HOME",
         below: "",
@@ -50,7 +47,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: fits_an_argument,
     images: Some(Images::ByMessage),
     takes_servers: true,
-    session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &[
         "QWEN_HOME",
@@ -78,6 +74,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         set: &[("QWEN_CODE_LEGACY_MCP_BLOCKING", "1")],
         ..Protocol::plain("@qwen-code/qwen-code@0.24.4", Accounting::Tokens(CachedInput::Within))
     },
+    ..PLAIN
 };
 
 const FILES: SessionFiles = SessionFiles {
@@ -106,9 +103,8 @@ pub(super) const WORDS: Words = Words {
     ],
     unknown_session: &["no saved session found"],
     misshapen: &["structured_output", "structured output", "json-schema"],
-    refused: &[],
-    refused_aside: &[],
     exit_code,
+    ..Words::NONE
 };
 
 /// Its "auto-edit" writes anywhere, so it asks (which a run without a terminal refuses), and only writing below its folder is
