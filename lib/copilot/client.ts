@@ -220,9 +220,8 @@ export class CopilotClient {
   /** Reads a session's log. It needs no runtime and changes nothing. */
   async inspectSession(sessionId: string): Promise<SessionInspection> {
     check.string('sessionId', sessionId)
-    return settle(
-      native.inspectCopilotSession(this.#homeOf('inspectSession'), sessionId),
-    ) as Promise<SessionInspection>
+    const found = native.inspectCopilotSession(this.#homeOf('inspectSession'), sessionId)
+    return JSON.parse(await settle<string>(found)) as SessionInspection
   }
 
   /**
@@ -231,9 +230,9 @@ export class CopilotClient {
    */
   async salvageSession(sessionId: string): Promise<SessionSalvage> {
     check.string('sessionId', sessionId)
-    return settle(
-      native.salvageCopilotSession(this.#homeOf('salvageSession'), sessionId, crypto.randomUUID()),
-    )
+    const home = this.#homeOf('salvageSession')
+    const made = native.salvageCopilotSession(home, sessionId, crypto.randomUUID())
+    return JSON.parse(await settle<string>(made)) as SessionSalvage
   }
 
   #homeOf(method: string): string {

@@ -138,5 +138,5 @@ export function classifyResumeError(
   >
   const number = [rpcCode, code].find((value) => typeof value === 'number') as number | undefined
   const text = typeof message === 'string' ? message : String(error)
-  return native.classifyCopilotResume(number, text, evidence)
+  return JSON.parse(native.classifyCopilotResume(number, text, evidence)) as ResumeJudgement
 }

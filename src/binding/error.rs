@@ -6,7 +6,7 @@ use super::option::twin;
 use ground::error::{self, Error};
 use ground::{each_code, each_error_kind, retry};
 use napi_derive::napi;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 macro_rules! codes {
     ($($list:tt)*) => { twin!(error::ErrorCode { $($list)* }); };
@@ -37,18 +37,7 @@ impl From<&Error> for Fault {
             code: error.code().into(),
             message: error.message().to_owned(),
             facts: error.facts().clone(),
-            cause: error.cause().map(as_value),
+            cause: error.cause().map(|cause| json!(cause)),
         }
     }
-}
-
-fn as_value(error: &Error) -> Value {
-    let mut value = Map::new();
-    value.insert("code".to_owned(), error.code().as_str().into());
-    value.insert("message".to_owned(), error.message().into());
-    value.insert("facts".to_owned(), Value::Object(error.facts().clone()));
-    if let Some(cause) = error.cause() {
-        value.insert("cause".to_owned(), as_value(cause));
-    }
-    Value::Object(value)
 }

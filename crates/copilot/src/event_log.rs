@@ -4,7 +4,7 @@
 use super::resume::LogState;
 use ground::error::{Error, ErrorCode};
 use ground::os::{open_regular, read_short_text};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -17,26 +17,30 @@ use std::path::{Path, PathBuf};
 const MAX_WORKSPACE_BYTES: u64 = 4 << 20;
 
 /// The result of reading a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Inspection {
     pub log: LogState,
     /// Number of user messages left in the log.
     pub turns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<String>,
     /// Number of the first line that is not an event, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_line: Option<u64>,
     pub path: PathBuf,
 }
 
 /// The result of a salvage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Salvage {
     pub session_id: String,
     pub kept: u64,
     pub left_out: Vec<LeftOut>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Number of the line, from 1.
     pub line: u64,

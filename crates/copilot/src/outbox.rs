@@ -21,7 +21,7 @@
 
 use ground::error::Error;
 use ground::lock::lock;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -138,7 +138,7 @@ impl Outbox {
     pub fn push_result(&self, call: u32, result: Result<&str, &Error>) {
         let text = match result {
             Ok(result) => format!("[1,{call},{result}]"),
-            Err(error) => format!("[2,{call},{}]", fault(error)),
+            Err(error) => format!("[2,{call},{}]", json!(error)),
         };
         self.push(Item { text, event: None, ends_batch: true });
     }
@@ -234,18 +234,6 @@ impl Outbox {
         drop(state);
         self.room.notify_waiters();
     }
-}
-
-/// An error in the format of the host's `Fault`.
-fn fault(error: &Error) -> Value {
-    let mut fault = Map::new();
-    fault.insert("code".to_owned(), error.code().as_str().into());
-    fault.insert("message".to_owned(), error.message().into());
-    fault.insert("facts".to_owned(), Value::Object(error.facts().clone()));
-    if let Some(cause) = error.cause() {
-        fault.insert("cause".to_owned(), self::fault(cause));
-    }
-    Value::Object(fault)
 }
 
 #[cfg(test)]

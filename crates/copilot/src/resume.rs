@@ -19,7 +19,8 @@
 //! With `fallback: unless-corrupt`, rows d and e are skipped. With `fallback: never`, the verdict is not found where e, g and h
 //! recreate.
 
-use std::sync::LazyLock;
+use ground::named;
+use serde::Serialize;
 
 /// The known facts about the session beside the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,32 +35,21 @@ pub struct ResumeEvidence {
     pub bad_line: Option<u64>,
 }
 
-/// State of `session-state/<id>/events.jsonl`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogState {
-    /// The home can be read, and there is no log.
-    Absent,
-    /// Zero bytes.
-    Empty,
-    /// The log can be read, and no user turn is left in it.
-    NoTurns,
-    Turns,
-    Unreadable,
-    /// The state is unknown: a remote server, an unreadable home.
-    #[default]
-    Unknown,
-}
-
-impl LogState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LogState::Absent => "absent",
-            LogState::Empty => "empty",
-            LogState::NoTurns => "no-turns",
-            LogState::Turns => "turns",
-            LogState::Unreadable => "unreadable",
-            LogState::Unknown => "unknown",
-        }
+named! {
+    /// State of `session-state/<id>/events.jsonl`.
+    #[derive(Default)]
+    pub enum LogState {
+        /// The home can be read, and there is no log.
+        Absent = "absent",
+        /// Zero bytes.
+        Empty = "empty",
+        /// The log can be read, and no user turn is left in it.
+        NoTurns = "no-turns",
+        Turns = "turns",
+        Unreadable = "unreadable",
+        /// The state is unknown: a remote server, an unreadable home.
+        #[default]
+        Unknown = "unknown",
     }
 }
 
@@ -74,40 +64,29 @@ pub enum Fallback {
     Never,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResumeVerdict {
-    /// Open the session afresh, with the same id and configuration.
-    Recreate,
-    /// Resume again, without the agent.
-    WithoutAgent,
-    Corrupt,
-    NotFound,
-    InUse,
-    /// Worth a retry.
-    Transient,
-    Failed,
-}
-
-impl ResumeVerdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ResumeVerdict::Recreate => "recreate",
-            ResumeVerdict::WithoutAgent => "without-agent",
-            ResumeVerdict::Corrupt => "corrupt",
-            ResumeVerdict::NotFound => "not-found",
-            ResumeVerdict::InUse => "in-use",
-            ResumeVerdict::Transient => "transient",
-            ResumeVerdict::Failed => "failed",
-        }
+named! {
+    /// The meaning of a failed resume.
+    pub enum ResumeVerdict {
+        /// Open the session afresh, with the same id and configuration.
+        Recreate = "recreate",
+        /// Resume again, without the agent.
+        WithoutAgent = "without-agent",
+        Corrupt = "corrupt",
+        NotFound = "not-found",
+        InUse = "in-use",
+        /// Worth a retry.
+        Transient = "transient",
+        Failed = "failed",
     }
 }
 
 /// A verdict and its reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     pub verdict: ResumeVerdict,
     pub reason: String,
     /// Number of the damaged line, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
 }
 
@@ -229,8 +208,11 @@ impl Text {
     }
 
     fn says(&self, family: &Family) -> bool {
-        family.phrases.iter().any(|phrase| self.joined.contains(phrase.as_str()))
-            || self.words.iter().any(|word| family.stems.iter().any(|stem| word.starts_with(stem)))
+        family.phrases.split(", ").any(|phrase| self.joined.contains(&format!(" {phrase} ")))
+            || self
+                .words
+                .iter()
+                .any(|word| family.stems.split_whitespace().any(|stem| word.starts_with(stem)))
     }
 
     fn line(&self) -> Option<u64> {
@@ -259,219 +241,51 @@ fn without_quotes(text: &str) -> String {
     kept
 }
 
-/// Words with the same meaning: `phrases` as whole words in a row, `stems` with any inflection.
+/// Words with the same meaning: `phrases` as whole words in a row, with commas between the phrases, and `stems` with any inflection.
 struct Family {
-    phrases: Vec<String>,
-    stems: &'static [&'static str],
+    phrases: &'static str,
+    stems: &'static str,
 }
 
-impl Family {
-    fn new(phrases: &[&str], stems: &'static [&'static str]) -> Self {
-        Family { phrases: phrases.iter().map(|phrase| format!(" {phrase} ")).collect(), stems }
-    }
-}
+const IN_USE: Family = Family {
+    phrases: "in use, being used, another process, another client, already open, already active, already attached, locked by",
+    stems: "alreadyinuse",
+};
 
-static IN_USE: LazyLock<Family> = LazyLock::new(|| {
-    Family::new(
-        &[
-            "in use",
-            "being used",
-            "another process",
-            "another client",
-            "already open",
-            "already active",
-            "already attached",
-            "locked by",
-        ],
-        &["alreadyinuse"],
-    )
-});
+const MISSING_DIRECTORY: Family = Family {
+    phrases: "directory does not exist, directory doesn't exist, directory doesn t exist, directory not found, \
+              directory was not found, directory is missing, missing directory, no such directory, not a directory, \
+              directory cannot be accessed, cwd does not exist",
+    stems: "enotdir chdir",
+};
 
-static MISSING_DIRECTORY: LazyLock<Family> = LazyLock::new(|| {
-    Family::new(
-        &[
-            "directory does not exist",
-            "directory doesn't exist",
-            "directory doesn t exist",
-            "directory not found",
-            "directory was not found",
-            "directory is missing",
-            "missing directory",
-            "no such directory",
-            "not a directory",
-            "directory cannot be accessed",
-            "cwd does not exist",
-        ],
-        &["enotdir", "chdir"],
-    )
-});
+const REFUSED_ID: Family =
+    Family { phrases: "invalid sessionid, invalid session id, invalid session identifier", stems: "" };
 
-static REFUSED_ID: LazyLock<Family> = LazyLock::new(|| {
-    Family::new(&["invalid sessionid", "invalid session id", "invalid session identifier"], &[])
-});
+/// Network, sign-in, permission, time, and the machine.
+const TRANSIENT: Family = Family {
+    phrases: "fetch failed, socket hang up, failed to connect, could not connect, unable to connect, cannot connect, \
+              connection refused, connection reset, connection closed, connection lost, connection aborted, connection error, \
+              connection failed, host unreachable, name resolution, service unavailable, temporarily unavailable, bad gateway, \
+              too many requests, rate limit, rate limited, status 429, status 500, status 502, status 503, status 504, http 429, \
+              http 500, http 502, http 503, http 504, server error, \
+              not authenticated, not authorized, not signed in, not logged in, sign in, log in, login required, token expired, \
+              token has expired, expired token, bad credentials, status 401, status 403, http 401, http 403, \
+              permission denied, access denied, access is denied, not permitted, insufficient permission, insufficient permissions, \
+              no permission, \
+              timed out, time out, deadline exceeded, took too long, \
+              too many open files, no space left, database is locked",
+    stems: "econn enotfound eai_ epipe ehostunreach enetunreach enetdown network offline unreachable dns tls ssl certificate \
+            unauthor unauthenticat authenticat forbidden credential eacces eperm timeout timedout etimedout ebusy emfile enfile \
+            enospc",
+};
 
-static TRANSIENT: LazyLock<Family> = LazyLock::new(|| {
-    Family::new(
-        &[
-            // Network.
-            "fetch failed",
-            "socket hang up",
-            "failed to connect",
-            "could not connect",
-            "unable to connect",
-            "cannot connect",
-            "connection refused",
-            "connection reset",
-            "connection closed",
-            "connection lost",
-            "connection aborted",
-            "connection error",
-            "connection failed",
-            "host unreachable",
-            "name resolution",
-            "service unavailable",
-            "temporarily unavailable",
-            "bad gateway",
-            "too many requests",
-            "rate limit",
-            "rate limited",
-            "status 429",
-            "status 500",
-            "status 502",
-            "status 503",
-            "status 504",
-            "http 429",
-            "http 500",
-            "http 502",
-            "http 503",
-            "http 504",
-            "server error",
-            // Sign-in.
-            "not authenticated",
-            "not authorized",
-            "not signed in",
-            "not logged in",
-            "sign in",
-            "log in",
-            "login required",
-            "token expired",
-            "token has expired",
-            "expired token",
-            "bad credentials",
-            "status 401",
-            "status 403",
-            "http 401",
-            "http 403",
-            // Permission.
-            "permission denied",
-            "access denied",
-            "access is denied",
-            "not permitted",
-            "insufficient permission",
-            "insufficient permissions",
-            "no permission",
-            // Time.
-            "timed out",
-            "time out",
-            "deadline exceeded",
-            "took too long",
-            // The machine.
-            "too many open files",
-            "no space left",
-            "database is locked",
-        ],
-        &[
-            "econn",
-            "enotfound",
-            "eai_",
-            "epipe",
-            "ehostunreach",
-            "enetunreach",
-            "enetdown",
-            "network",
-            "offline",
-            "unreachable",
-            "dns",
-            "tls",
-            "ssl",
-            "certificate",
-            "unauthor",
-            "unauthenticat",
-            "authenticat",
-            "forbidden",
-            "credential",
-            "eacces",
-            "eperm",
-            "timeout",
-            "timedout",
-            "etimedout",
-            "ebusy",
-            "emfile",
-            "enfile",
-            "enospc",
-        ],
-    )
-});
-
-static DAMAGE: LazyLock<Family> = LazyLock::new(|| {
-    Family::new(
-        &[
-            "unexpected token",
-            "unexpected end",
-            "unexpected eof",
-            "unexpected character",
-            "unexpected field",
-            "unexpected property",
-            "unexpected data",
-            "unexpected format",
-            "unknown event type",
-            "unrecognized event",
-            "first event must be",
-            "not valid",
-            "not a valid",
-            "expected value",
-            "expected ident",
-            "trailing characters",
-            "trailing comma",
-            "trailing data",
-            "eof while",
-            "missing field",
-            "wrong format",
-            "bad format",
-            "broken file",
-            "broken log",
-            "bad line",
-            "bad json",
-            "can't be read",
-            "cannot be read",
-            "could not be read",
-            "could not read",
-        ],
-        &[
-            "corrupt",
-            "damag",
-            "malform",
-            "invalid",
-            "validat",
-            "schema",
-            "pars",
-            "unpars",
-            "syntax",
-            "deseriali",
-            "unseriali",
-            "decod",
-            "undecod",
-            "incompatib",
-            "garbl",
-            "garbage",
-            "unreadab",
-            "inconsisten",
-            "mismatch",
-            "jsondecode",
-            "zoderror",
-            "checksum",
-            "mangl",
-            "illegal",
-        ],
-    )
-});
+const DAMAGE: Family = Family {
+    phrases: "unexpected token, unexpected end, unexpected eof, unexpected character, unexpected field, unexpected property, \
+              unexpected data, unexpected format, unknown event type, unrecognized event, first event must be, not valid, \
+              not a valid, expected value, expected ident, trailing characters, trailing comma, trailing data, eof while, \
+              missing field, wrong format, bad format, broken file, broken log, bad line, bad json, can't be read, cannot be read, \
+              could not be read, could not read",
+    stems: "corrupt damag malform invalid validat schema pars unpars syntax deseriali unseriali decod undecod incompatib garbl \
+            garbage unreadab inconsisten mismatch jsondecode zoderror checksum mangl illegal",
+};
