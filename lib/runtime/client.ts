@@ -1,9 +1,8 @@
 // RuntimeClient: a session with a runtime.
 import { toJson } from '../json'
-import type { RuntimeEvent, RuntimeUploadRequest } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
-import { invalidOption, settle, SheepdogError, toError } from '../error'
+import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
 import { LONGEST_TIMER_MS, timers } from '../host'
 import { native } from '../native'
 import { check, checkNoCallback, checkOptions } from '../option'
@@ -48,7 +47,32 @@ export interface ConnectOptions {
 
 type NativeClient = InstanceType<typeof native.NativeRuntimeClient>
 
-type RequestEnd = Extract<RuntimeEvent, { kind: 'answered' | 'ran' }>
+/** How a request ended: an agent's answer, or the results of commands. */
+interface RequestEnd {
+  metadata: Record<string, unknown>
+  data:
+    { type: 'text'; text: string } | { type: 'structured_output'; structured_output: Record<string, unknown> }
+  results: (Omit<ExecuteResult['results'][number], 'exitCode'> & { exit_code: number })[]
+}
+
+interface Uploaded extends Omit<ArtifactUpload, 'path' | 'reason'> {
+  filepath: string
+  error?: string
+}
+
+/** What is told while a request runs. */
+type Told =
+  | { kind: 'assistant'; request: number; textBlocks: string[] }
+  | { kind: 'output'; request: number; stream: 'stdout' | 'stderr'; text: string; command: string }
+
+/** An event of the session, as the core tells it (crates/runtime/src/client/event.rs). */
+type RuntimeEvent =
+  | Told
+  | { kind: 'uploadRequested'; filename: string; filepath: string; upload_id?: string }
+  | ({ kind: 'uploaded' } & Uploaded)
+  | { kind: 'ended'; request: number; outcome: { Ok?: RequestEnd; Err?: Fault } }
+  | { kind: 'confirmed' }
+
 type NativeRequest = Parameters<NativeClient['request']>[0]
 
 interface Running {
@@ -147,12 +171,10 @@ export class RuntimeClient implements AsyncDisposable {
       },
     })
     // The core sees to it that a prompt's end is an answer.
-    const { text, structuredOutput, metadata } = end as Extract<RequestEnd, { kind: 'answered' }>
-    const data: QueryResult['data'] =
-      structuredOutput === undefined
-        ? { type: 'text', text }
-        : { type: 'structured_output', structuredOutput: JSON.parse(structuredOutput) }
-    return { data, metadata: JSON.parse(metadata) }
+    const { data, metadata } = end
+    return data.type === 'text'
+      ? { data: { type: 'text', text: data.text }, metadata }
+      : { data: { type: 'structured_output', structuredOutput: data.structured_output }, metadata }
   }
 
   /**
@@ -171,7 +193,13 @@ export class RuntimeClient implements AsyncDisposable {
     checkOptions(options, executeChecks)
     const end = await this.#request(options, { commands: normal })
     // The core sees to it that the end of commands is their results.
-    return { results: (end as Extract<RequestEnd, { kind: 'ran' }>).results }
+    return {
+      results: end.results.map(({ command, exit_code: exitCode, ...facts }) => ({
+        command,
+        exitCode,
+        ...facts,
+      })),
+    }
   }
 
   /**
@@ -205,7 +233,7 @@ export class RuntimeClient implements AsyncDisposable {
    */
   async endSession(): Promise<SessionEndResult> {
     this.#releaseAll()
-    const end = await settle<SessionEndResult>(this.#client.endSession() as never)
+    const end = JSON.parse(await settle<string>(this.#client.endSession())) as SessionEndResult
     await this.#allTold
     await this.#closeReceiver()
     return end
@@ -270,7 +298,7 @@ export class RuntimeClient implements AsyncDisposable {
       // A caller that is behind slows the runtime: events wait in the core, which stops reading.
       while (this.#untakenLength() > maxUntakenLength)
         await new Promise<void>((resolve) => (this.#onTaken = resolve))
-      const events = await settle<RuntimeEvent[]>(this.#client.nextEvents() as never)
+      const events = JSON.parse(await settle<string>(this.#client.nextEvents())) as RuntimeEvent[]
       if (events.length === 0) break
       await this.#starting
       for (const event of events) this.#onEvent(event)
@@ -283,15 +311,19 @@ export class RuntimeClient implements AsyncDisposable {
   }
 
   #onEvent(event: RuntimeEvent): void {
-    if (event.kind === 'asked') return void this.#onUploadRequested(event.uploadRequest)
+    if (event.kind === 'uploadRequested') {
+      const { filename, filepath, upload_id: uploadId } = event
+      return void this.#onUploadRequested({ filename, filepath, uploadId })
+    }
     if (event.kind === 'confirmed') return this.#tellAll()
-    if (event.kind === 'uploaded') return this.#tellUploaded(event.upload)
+    if (event.kind === 'uploaded') return this.#tellUploaded(uploadOf(event))
     const { request } = event
     const running = this.#running.get(request)
     if (!running) return
-    if (event.kind === 'failed' || event.kind === 'answered' || event.kind === 'ran') {
+    if (event.kind === 'ended') {
       this.#running.delete(request)
-      return event.kind === 'failed' ? running.reject(toError(event.error)) : running.resolve(event)
+      const { Ok: end, Err: fault } = event.outcome
+      return end ? running.resolve(end) : running.reject(toError(fault!))
     }
     try {
       const returned: unknown = tell(running.options, event)
@@ -356,7 +388,7 @@ export class RuntimeClient implements AsyncDisposable {
     }
   }
 
-  async #onUploadRequested(request: RuntimeUploadRequest): Promise<void> {
+  async #onUploadRequested(request: Parameters<NativeClient['answer']>[0]): Promise<void> {
     const { filename, filepath } = request
     try {
       const receiver = await this.#receiver
@@ -373,16 +405,26 @@ export class RuntimeClient implements AsyncDisposable {
   }
 }
 
-function lengthOf(event: Extract<RuntimeEvent, { kind: 'assistant' | 'output' }>): number {
+/** Without the facts that the runtime did not tell. */
+function uploadOf({
+  filepath: path,
+  status,
+  bytes,
+  sha256,
+  attempts,
+  error: reason,
+}: Uploaded): ArtifactUpload {
+  const upload = { path, status, bytes, sha256, attempts, reason }
+  return Object.fromEntries(Object.entries(upload).filter(([, value]) => value !== undefined)) as never
+}
+
+function lengthOf(event: Told): number {
   return event.kind === 'output'
     ? event.text.length
     : event.textBlocks.reduce((sum, { length }) => sum + length, 0)
 }
 
-function tell(
-  options: ExecuteOptions,
-  event: Extract<RuntimeEvent, { kind: 'assistant' | 'output' }>,
-): unknown {
+function tell(options: ExecuteOptions, event: Told): unknown {
   if (event.kind === 'assistant') return options.onAssistantMessage?.(event.textBlocks)
   const { stream, text, command } = event
   return options.onCommandOutput?.({ stream, text, command })

@@ -336,7 +336,7 @@ struct ShownRecord {
 }
 
 /// Serialises directly, because there may be many events. The values can't fail to serialise.
-fn json_text(shown: &impl Serialize) -> String {
+pub(super) fn json_text(shown: &impl Serialize) -> String {
     serde_json::to_string(shown).unwrap_or_default()
 }
 

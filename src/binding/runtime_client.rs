@@ -1,20 +1,14 @@
 //! The types and functions of the runtime's client for JavaScript. Names and order match lib/runtime/client.ts.
 
-use super::delivery::create_text;
-use super::error::Fault;
+use super::harness::json_text;
 use super::option::{Millis, give};
 use super::promise::{Promised, done, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
 use ground::error::Error;
-use napi::bindgen_prelude::ToNapiValue;
-use napi::{Env, sys};
 use napi_derive::napi;
-use runtime::client::{
-    ClientEvent, ClientOptions, ClientRequest, Connecting, RequestMessage, RequestResult, RuntimeClient,
-    SessionEnd,
-};
+use runtime::client::{ClientOptions, ClientRequest, Connecting, RequestMessage, RuntimeClient};
 use runtime::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
-use runtime::wire::runtime_message::{OutputStream, ResultData, UploadRequest, UploadResult, UploadStatus};
+use runtime::wire::runtime_message::UploadRequest;
 use std::collections::HashMap;
 
 /// A connection to be opened.
@@ -91,102 +85,11 @@ pub struct RuntimeDownload {
 }
 
 /// A file for which the runtime asks an upload URL.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct RuntimeUploadRequest {
     pub filename: String,
     pub filepath: String,
     pub upload_id: Option<String>,
-}
-
-/// The outcome of an upload.
-#[napi(object, object_from_js = false)]
-pub struct RuntimeUpload {
-    pub path: String,
-    #[napi(ts_type = "'uploaded' | 'failed'")]
-    pub status: &'static str,
-    pub bytes: Option<f64>,
-    pub sha256: Option<String>,
-    pub attempts: u32,
-    pub reason: Option<String>,
-}
-
-/// The result of one command.
-#[napi(object, object_from_js = false)]
-pub struct RuntimeCommandResult {
-    pub command: String,
-    pub exit_code: i32,
-    pub signal: Option<String>,
-    pub stdout: Option<String>,
-    pub truncated: Option<bool>,
-}
-
-/// An event of the session.
-#[napi(discriminant = "kind", discriminant_case = "lowercase", object_from_js = false)]
-pub enum RuntimeEvent {
-    Assistant {
-        request: f64,
-        text_blocks: Vec<String>,
-    },
-    Output {
-        request: f64,
-        #[napi(ts_type = "'stdout' | 'stderr'")]
-        stream: &'static str,
-        #[napi(ts_type = "string")]
-        text: Text,
-        command: String,
-    },
-    /// The runtime asks for a URL to upload a file to.
-    Asked {
-        upload_request: RuntimeUploadRequest,
-    },
-    /// The outcome of an upload.
-    Uploaded {
-        upload: RuntimeUpload,
-    },
-    /// The end of a prompt. `structured_output`, where there is one, and `metadata` are JSON.
-    Answered {
-        request: f64,
-        text: String,
-        structured_output: Option<String>,
-        metadata: String,
-    },
-    /// The end of commands.
-    Ran {
-        request: f64,
-        results: Vec<RuntimeCommandResult>,
-    },
-    Failed {
-        request: f64,
-        error: Fault,
-    },
-    /// The end of the session. All events of the session came before.
-    Confirmed,
-}
-
-/// Text for JavaScript. Plain ASCII is passed without decoding.
-pub struct Text(String);
-
-impl ToNapiValue for Text {
-    unsafe fn to_napi_value(raw_env: sys::napi_env, text: Self) -> napi::Result<sys::napi_value> {
-        let env = Env::from_raw(raw_env);
-        let string = create_text(&env, &text.0)?;
-        // SAFETY: the string was made in this environment, on its thread.
-        unsafe { ToNapiValue::to_napi_value(raw_env, string) }
-    }
-}
-
-/// How the session ended.
-#[napi(object, object_from_js = false)]
-pub struct RuntimeEnd {
-    pub confirmed: bool,
-    pub uploaded: f64,
-    pub undelivered: Vec<UndeliveredArtifact>,
-}
-
-#[napi(object, object_from_js = false)]
-pub struct UndeliveredArtifact {
-    pub path: String,
-    pub reason: String,
 }
 
 #[napi]
@@ -215,11 +118,11 @@ impl NativeRuntimeClient {
         self.client.resumes()
     }
 
-    /// Waits for the next event and returns all that are ready. Empty when no event will follow.
-    #[napi(ts_return_type = "Promised<RuntimeEvent[]>")]
-    pub fn next_events(&self) -> Promised<Vec<RuntimeEvent>> {
+    /// Waits for the next event and returns all that are ready: an array as JSON. Empty when no event will follow.
+    #[napi]
+    pub fn next_events(&self) -> Promised<String> {
         let client = self.client.clone();
-        done(async move { client.next_events().await.into_iter().map(to_event).collect() })
+        done(async move { json_text(&client.next_events().await) })
     }
 
     #[napi]
@@ -239,10 +142,11 @@ impl NativeRuntimeClient {
         done(async move { client.decline(from_upload_request(request), reason).await })
     }
 
+    /// Resolves with how the session ended, as JSON.
     #[napi]
-    pub fn end_session(&self) -> Promised<RuntimeEnd> {
+    pub fn end_session(&self) -> Promised<String> {
         let client = self.client.clone();
-        done(async move { to_end(client.end_session().await) })
+        done(async move { json_text(&client.end_session().await) })
     }
 
     #[napi]
@@ -305,67 +209,4 @@ fn to_commands(commands: Option<Vec<RuntimeCommandSpec>>) -> Vec<CommandSpec> {
 fn from_upload_request(request: RuntimeUploadRequest) -> UploadRequest {
     let RuntimeUploadRequest { filename, filepath, upload_id } = request;
     UploadRequest { filename, filepath, upload_id, ..UploadRequest::default() }
-}
-
-fn to_event(event: ClientEvent) -> RuntimeEvent {
-    match event {
-        ClientEvent::Assistant { request, text_blocks } => {
-            RuntimeEvent::Assistant { request: request as f64, text_blocks }
-        }
-        ClientEvent::Output { request, stream, text, command } => {
-            let stream = match stream {
-                OutputStream::Stdout => "stdout",
-                OutputStream::Stderr => "stderr",
-            };
-            RuntimeEvent::Output { request: request as f64, stream, text: Text(text), command }
-        }
-        ClientEvent::UploadRequested(UploadRequest { filename, filepath, upload_id, .. }) => {
-            RuntimeEvent::Asked { upload_request: RuntimeUploadRequest { filename, filepath, upload_id } }
-        }
-        ClientEvent::Confirmed => RuntimeEvent::Confirmed,
-        ClientEvent::Uploaded(result) => RuntimeEvent::Uploaded { upload: to_upload(result) },
-        ClientEvent::Ended { request, outcome: Ok(RequestResult::Agent(result)) } => {
-            let (text, structured_output) = match result.data {
-                ResultData::Text { text } => (text, None),
-                ResultData::StructuredOutput { structured_output } => {
-                    (String::new(), Some(structured_output.text().to_owned()))
-                }
-            };
-            let metadata = result.metadata.text().to_owned();
-            RuntimeEvent::Answered { request: request as f64, text, structured_output, metadata }
-        }
-        ClientEvent::Ended { request, outcome: Ok(RequestResult::Commands(commands)) } => {
-            let results = commands.results.into_iter().map(|result| RuntimeCommandResult {
-                command: result.command,
-                exit_code: result.exit_code,
-                signal: result.signal,
-                stdout: Some(result.stdout).filter(|stdout| !stdout.is_empty()),
-                truncated: result.truncated.then_some(true),
-            });
-            RuntimeEvent::Ran { request: request as f64, results: results.collect() }
-        }
-        ClientEvent::Ended { request, outcome: Err(error) } => {
-            RuntimeEvent::Failed { request: request as f64, error: (&error).into() }
-        }
-    }
-}
-
-fn to_upload(result: UploadResult) -> RuntimeUpload {
-    RuntimeUpload {
-        path: result.filepath,
-        status: match result.status {
-            UploadStatus::Uploaded => "uploaded",
-            UploadStatus::Failed => "failed",
-        },
-        bytes: result.bytes.map(|bytes| bytes as f64),
-        sha256: result.sha256,
-        attempts: result.attempts,
-        reason: result.error,
-    }
-}
-
-fn to_end(end: SessionEnd) -> RuntimeEnd {
-    let undelivered = end.undelivered.into_iter();
-    let undelivered = undelivered.map(|file| UndeliveredArtifact { path: file.path, reason: file.reason });
-    RuntimeEnd { confirmed: end.confirmed, uploaded: end.uploaded as f64, undelivered: undelivered.collect() }
 }

@@ -5,11 +5,14 @@ use crate::wire::runtime_message::{
     AgentResult, CommandResults, OutputStream, Undelivered, UploadRequest, UploadResult,
 };
 use ground::error::{Error, ErrorCode, Result};
+use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// An event of the session, handed out in the order in which things happened.
-#[derive(Clone, Debug)]
+/// In JSON an outcome is `{ Ok }` or `{ Err }`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ClientEvent {
     Assistant {
         request: u64,
@@ -46,14 +49,15 @@ impl ClientEvent {
 }
 
 /// The result of a successful request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum RequestResult {
     Agent(AgentResult),
     Commands(CommandResults),
 }
 
 /// How a session ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SessionEnd {
     pub confirmed: bool,
     pub uploaded: u64,
