@@ -4,14 +4,14 @@ use super::error::ErrorKind;
 use super::mcp_server::PairSpec;
 use super::option::{Millis, give, millis};
 use super::promise::{Promised, done, settle};
-use agents::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
+use agents::model::{self, AbortSwitch, CompletionRequest, ErrorLayer, Schema, TextListener};
 use ground::error::Error;
 use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use ground::random;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
 use napi_derive::napi;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::Mutex;
@@ -147,7 +147,7 @@ async fn complete(
     let mut request = to_request(spec)?;
     request.listener = listener;
     let completion = model::complete(client, request, abort).await?;
-    Ok(to_json(completion).to_string())
+    Ok(json!(completion).to_string())
 }
 
 /// Number of attempts for `withRetry`, whose operation runs in JavaScript.
@@ -229,31 +229,6 @@ fn to_policy(spec: &RetrySpec) -> RetryPolicy {
     give(&mut policy.base_delay, base_delay_ms.map(Millis::duration));
     give(&mut policy.max_delay, max_delay_ms.map(Millis::duration));
     policy
-}
-
-fn to_json(completion: Completion) -> Value {
-    let mut object = Map::new();
-    object.insert("text".to_owned(), completion.text.into());
-    if let Some(structured) = completion.structured {
-        object.insert("structured".to_owned(), structured);
-    }
-    let calls: Vec<Value> = completion
-        .tool_calls
-        .into_iter()
-        .map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments }))
-        .collect();
-    object.insert("toolCalls".to_owned(), calls.into());
-    if let Some(usage) = completion.usage {
-        let usage = json!({
-            "inputTokens": usage.input_tokens,
-            "outputTokens": usage.output_tokens,
-            "cachedInputTokens": usage.cached_input_tokens,
-        });
-        object.insert("usage".to_owned(), usage);
-    }
-    object.insert("finishReason".to_owned(), completion.finish_reason.into());
-    object.insert("attempts".to_owned(), completion.attempts.into());
-    Value::Object(object)
 }
 
 fn parse(path: &str, text: &str) -> Result<Value, Error> {

@@ -2,16 +2,20 @@
 
 use ground::json::{self, Pieces};
 use ground::tokens::{self, CachedInput};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// A complete answer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Completion {
     pub text: String,
     /// The value that fits the schema, when the request had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     pub tool_calls: Vec<ToolCall>,
     /// Sum over all attempts whose server reported a usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
     /// The server's reason for the end of the answer: `stop`, `length`, `tool_calls`, ...
     pub finish_reason: String,
@@ -19,7 +23,7 @@ pub struct Completion {
     pub attempts: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
@@ -27,7 +31,8 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,
