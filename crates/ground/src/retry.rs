@@ -132,6 +132,6 @@ impl RetryPolicy {
 }
 
 #[cfg(test)]
-mod messages;
+mod messages_tests;
 #[cfg(test)]
 mod tests;

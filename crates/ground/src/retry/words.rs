@@ -2,227 +2,75 @@
 
 use super::kind::ErrorKind::{self, *};
 
-/// The order matters: "exceeded your quota, see rate limits" is about the quota.
-pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
+/// Phrases of each kind, with semicolons between them. The order matters: "exceeded your quota, see rate limits" is about the quota.
+pub(super) const PHRASES: &[(ErrorKind, &str)] = &[
     // Bedrock says "too many tokens" of both.
     (
         RateLimit,
-        &[
-            "too many tokens, please wait",
-            "too many tokens per",
-            "per minute",
-            "tokens per min",
-            "tokens per day",
-        ],
+        "too many tokens, please wait; too many tokens per; per minute; tokens per min; tokens per day",
     ),
     (
         ContextLength,
-        &[
-            "context length",
-            "context_length_exceeded",
-            "context window",
-            "maximum context",
-            "prompt is too long",
-            "input is too long",
-            "too many tokens",
-            "maximum number of tokens",
-            "maximum prompt length",
-            "prompt token count",
-            "max_prompt_tokens",
-            "exceed context limit",
-            "exceeds context limit",
-            "context limit exceeded",
-            "model token limit",
-            "range of input length",
-            "available context size",
-            "maximum model length",
-            "too many input tokens",
-            "exceeds max length",
-            "is too long and exceeds limit",
-            "reduce the length of the messages",
-            "input token count",
-            "context overflow",
-            "max_seq_len",
-            "max_new_tokens` must be",
-            "context size has been exceeded",
-        ],
+        "context length; context_length_exceeded; context window; maximum context; prompt is too long; \
+         input is too long; too many tokens; maximum number of tokens; maximum prompt length; prompt token count; \
+         max_prompt_tokens; exceed context limit; exceeds context limit; context limit exceeded; model token limit; \
+         range of input length; available context size; maximum model length; too many input tokens; exceeds max length; \
+         is too long and exceeds limit; reduce the length of the messages; input token count; context overflow; \
+         max_seq_len; max_new_tokens` must be; context size has been exceeded",
     ),
     (
         Quota,
-        &[
-            "insufficient_quota",
-            "insufficient quota",
-            "current quota",
-            "quota exceeded",
-            "exceeded your quota",
-            "billing",
-            "credit balance",
-            "out of credits",
-            "insufficient credits",
-            "usage limit",
-            "usage limits",
-            "insufficient balance",
-            "spending limit",
-        ],
+        "insufficient_quota; insufficient quota; current quota; quota exceeded; exceeded your quota; billing; \
+         credit balance; out of credits; insufficient credits; usage limit; usage limits; insufficient balance; \
+         spending limit",
     ),
     (
         RateLimit,
-        &[
-            "rate limit",
-            "rate limits",
-            "rate-limit",
-            "rate_limit",
-            "rate limited",
-            "rate-limited",
-            "ratelimit",
-            "too many requests",
-            "resource_exhausted",
-            "resource exhausted",
-            "resource has been exhausted",
-            "api calls / minute",
-            "reached max request",
-            "throttled",
-            "throttling",
-        ],
+        "rate limit; rate limits; rate-limit; rate_limit; rate limited; rate-limited; ratelimit; too many requests; \
+         resource_exhausted; resource exhausted; resource has been exhausted; api calls / minute; reached max request; \
+         throttled; throttling",
     ),
     (
         Overloaded,
-        &[
-            "overloaded",
-            "overloaded_error",
-            "over capacity",
-            "at capacity",
-            "service unavailable",
-            "temporarily unavailable",
-            "server is busy",
-            "server busy",
-            "capacity exceeded",
-        ],
+        "overloaded; overloaded_error; over capacity; at capacity; service unavailable; temporarily unavailable; \
+         server is busy; server busy; capacity exceeded",
     ),
     // Azure says "access denied" of it.
-    (Auth, &["invalid subscription key"]),
+    (Auth, "invalid subscription key"),
     (
         Permission,
-        &[
-            "permission denied",
-            "permission_denied",
-            "forbidden",
-            "access denied",
-            "not permitted",
-            "have access to the model",
-            "must be verified",
-        ],
+        "permission denied; permission_denied; forbidden; access denied; not permitted; have access to the model; \
+         must be verified",
     ),
     (
         Auth,
-        &[
-            "api key",
-            "api_key",
-            "api-key",
-            "invalid_api_key",
-            "apikey",
-            "unauthorized",
-            "unauthenticated",
-            "authentication",
-            "authentication_error",
-            "authenticate",
-            "not logged in",
-            "log in",
-            "login",
-            "credentials",
-            "access token",
-            "security token",
-        ],
+        "api key; api_key; api-key; invalid_api_key; apikey; unauthorized; unauthenticated; authentication; \
+         authentication_error; authenticate; not logged in; log in; login; credentials; access token; security token",
     ),
     (
         Timeout,
-        &[
-            "timed out",
-            "timeout",
-            "time-out",
-            "time out",
-            "deadline exceeded",
-            "deadline expired",
-            "deadline_exceeded",
-            "etimedout",
-        ],
+        "timed out; timeout; time-out; time out; deadline exceeded; deadline expired; deadline_exceeded; etimedout",
     ),
     (
         Network,
-        &[
-            "econnreset",
-            "econnrefused",
-            "enotfound",
-            "eai_again",
-            "epipe",
-            "socket hang up",
-            "connection reset",
-            "connection refused",
-            "connection closed",
-            "connection lost",
-            "connection error",
-            "connection aborted",
-            "connection was closed",
-            "connection was lost",
-            "stream disconnected",
-            "disconnected",
-            "network",
-            "network_error",
-            "fetch failed",
-            "failed to fetch",
-            "other side closed",
-            "broken pipe",
-            "premature close",
-            "getaddrinfo",
-            "dns",
-            "unexpected eof",
-            "unexpected end of file",
-            "terminated",
-            "host unreachable",
-            "no route to host",
-            "error sending request",
-            "tcp connect error",
-        ],
+        "econnreset; econnrefused; enotfound; eai_again; epipe; socket hang up; connection reset; connection refused; \
+         connection closed; connection lost; connection error; connection aborted; connection was closed; \
+         connection was lost; stream disconnected; disconnected; network; network_error; fetch failed; failed to fetch; \
+         other side closed; broken pipe; premature close; getaddrinfo; dns; unexpected eof; unexpected end of file; \
+         terminated; host unreachable; no route to host; error sending request; tcp connect error",
     ),
     (
         Server,
-        &[
-            "internal server error",
-            "server had an error",
-            "internal error",
-            "server error",
-            "server_error",
-            "api_error",
-            "bad gateway",
-        ],
+        "internal server error; server had an error; internal error; server error; server_error; api_error; bad gateway",
     ),
     (
         InvalidRequest,
-        &[
-            "model not found",
-            "model_not_found",
-            "no such model",
-            "unknown model",
-            "does not exist",
-            "invalid request",
-            "invalid_request_error",
-            "invalid_argument",
-            "invalid argument",
-            "no endpoints found",
-            "not found, try pulling",
-            "bad request",
-            "not supported",
-            "unsupported",
-            "invalid schema",
-            "schema is invalid",
-            "cannot find field",
-            "may not exist",
-            "maximum allowed number",
-            "mb maximum",
-            "unprocessable",
-        ],
+        "model not found; model_not_found; no such model; unknown model; does not exist; invalid request; \
+         invalid_request_error; invalid_argument; invalid argument; no endpoints found; not found, try pulling; \
+         bad request; not supported; unsupported; invalid schema; schema is invalid; cannot find field; may not exist; \
+         maximum allowed number; mb maximum; unprocessable",
     ),
-    (Aborted, &["aborted", "cancelled", "canceled"]),
+    (Aborted, "aborted; cancelled; canceled"),
 ];
 
 /// Reason phrases that appear beside the number of their status.
@@ -256,7 +104,7 @@ pub fn of_words(message: &str) -> Option<ErrorKind> {
     let message = message.to_ascii_lowercase();
     PHRASES
         .iter()
-        .find(|(_, phrases)| phrases.iter().any(|phrase| holds(&message, phrase)))
+        .find(|(_, phrases)| phrases.split("; ").any(|phrase| holds(&message, phrase)))
         .map(|(kind, _)| *kind)
 }
 

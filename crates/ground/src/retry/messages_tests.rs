@@ -252,7 +252,7 @@ fn named(message: &str) -> Vec<ErrorKind> {
     let message = message.to_ascii_lowercase();
     let mut kinds = Vec::new();
     for (kind, phrases) in PHRASES {
-        if !kinds.contains(kind) && phrases.iter().any(|phrase| holds(&message, phrase)) {
+        if !kinds.contains(kind) && phrases.split("; ").any(|phrase| holds(&message, phrase)) {
             kinds.push(*kind);
         }
     }
