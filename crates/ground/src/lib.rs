@@ -19,6 +19,7 @@ pub mod signal;
 pub mod task;
 pub mod text;
 pub mod tokens;
+pub mod window;
 pub mod words;
 
 // The operating system, records, and the log.

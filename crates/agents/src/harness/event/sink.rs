@@ -4,10 +4,7 @@
 //! pause the reading of the agent's pipe when they are full.
 
 use super::AgentEvent;
-use futures_util::task::AtomicWaker;
-use ground::lock::lock;
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard};
+use ground::window::{WeighedReceiver, WeighedSender, weighed};
 use std::task::{Context, Poll};
 
 /// A consumer of a turn's events. `tell` never blocks and never refuses: the turn asks [`EventSink::poll_room`] first.
@@ -30,108 +27,50 @@ const READER_WINDOW_BYTES: usize = 256 << 10;
 
 /// The events of a turn for a consumer in Rust, see [`Turn::events`](super::Turn::events). Bounded: a slow reader slows the
 /// agent. Dropping it means that nobody reads any more; the agent goes on unheard.
-pub struct EventReader {
-    shared: Arc<EventQueue>,
-}
+pub struct EventReader(WeighedReceiver<Vec<AgentEvent>>);
 
 /// The turn's side of an [`EventReader`].
-pub(crate) struct ReaderSink {
-    shared: Arc<EventQueue>,
-}
-
-#[derive(Default)]
-struct EventQueue {
-    waiting: Mutex<Events>,
-    reader: AtomicWaker,
-    turn: AtomicWaker,
-}
-
-#[derive(Default)]
-struct Events {
-    events: Vec<AgentEvent>,
-    weight: usize,
-    has_ended: bool,
-    is_reader_gone: bool,
-}
-
-impl EventQueue {
-    fn waiting(&self) -> MutexGuard<'_, Events> {
-        lock(&self.waiting)
-    }
-}
+pub(crate) struct ReaderSink(WeighedSender<Vec<AgentEvent>>);
 
 pub(crate) fn event_channel() -> (ReaderSink, EventReader) {
-    let shared = Arc::new(EventQueue::default());
-    (ReaderSink { shared: shared.clone() }, EventReader { shared })
+    let (sender, receiver) = weighed(READER_WINDOW_BYTES);
+    (ReaderSink(sender), EventReader(receiver))
 }
 
 impl EventReader {
     /// All events that came since the last call, at least one; `None` after the last. Taking them makes room.
     pub async fn next(&mut self) -> Option<Vec<AgentEvent>> {
-        poll_fn(|context| {
-            // Before the look: what comes between the two must wake.
-            self.shared.reader.register(context.waker());
-            let mut waiting = self.shared.waiting();
-            if !waiting.events.is_empty() {
-                let events = std::mem::take(&mut waiting.events);
-                waiting.weight = 0;
-                drop(waiting);
-                self.shared.turn.wake();
-                return Poll::Ready(Some(events));
-            }
-            if waiting.has_ended { Poll::Ready(None) } else { Poll::Pending }
-        })
-        .await
-    }
-}
-
-impl Drop for EventReader {
-    fn drop(&mut self) {
-        let mut waiting = self.shared.waiting();
-        waiting.is_reader_gone = true;
-        waiting.events = Vec::new();
-        waiting.weight = 0;
-        drop(waiting);
-        self.shared.turn.wake();
+        let mut events = self.0.next().await?;
+        while let Some(more) = self.0.next_now() {
+            events.extend(more);
+        }
+        Some(events)
     }
 }
 
 impl EventSink for ReaderSink {
     fn tell(&mut self, events: Vec<AgentEvent>) {
-        let mut waiting = self.shared.waiting();
-        if waiting.is_reader_gone {
-            return;
-        }
-        waiting.weight += events.iter().map(AgentEvent::weight).sum::<usize>();
-        waiting.events.extend(events);
-        drop(waiting);
-        self.shared.reader.wake();
+        let weight = events.iter().map(AgentEvent::weight).sum();
+        self.0.send(events, weight);
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.shared.turn.register(context.waker());
-        if self.shared.waiting().weight < READER_WINDOW_BYTES { Poll::Ready(()) } else { Poll::Pending }
+        self.0.window.poll_room(context)
     }
 
     fn end(&mut self) {
-        self.shared.waiting().has_ended = true;
-        self.shared.reader.wake();
+        self.0.end();
     }
 
     fn is_gone(&self) -> bool {
-        self.shared.waiting().is_reader_gone
-    }
-}
-
-impl Drop for ReaderSink {
-    fn drop(&mut self) {
-        self.end();
+        self.0.is_gone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
     use std::task::Waker;
 
     fn text(bytes: usize) -> AgentEvent {
@@ -175,6 +114,6 @@ mod tests {
         drop(reader);
         sink.tell(vec![text(READER_WINDOW_BYTES)]);
         assert!(has_room(&mut sink));
-        assert_eq!(sink.shared.waiting().weight, 0);
+        assert_eq!(sink.0.window.used(), 0);
     }
 }
