@@ -21,6 +21,7 @@
 
 use ground::error::Error;
 use ground::lock::lock;
+use ground::task::found;
 use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
@@ -205,18 +206,8 @@ impl Outbox {
     /// Resolves when there is room.
     pub async fn ready(&self) {
         // Called once per message: in the common case, no waiter is registered.
-        if self.has_room() {
-            return;
-        }
-        loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            // Registered before the check, so that room made in between is not missed.
-            room.as_mut().enable();
-            if self.has_room() {
-                return;
-            }
-            room.await;
+        if !self.has_room() {
+            found(&self.room, || self.has_room().then_some(())).await;
         }
     }
 

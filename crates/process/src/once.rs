@@ -1,6 +1,7 @@
 //! A value that is set once, for those who await it and for those who want to be called.
 
 use ground::lock::lock;
+use ground::task::found;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -54,15 +55,7 @@ impl<T: Clone> Once<T> {
 
     /// Waits for the value.
     pub(super) async fn wait(&self) -> T {
-        loop {
-            let mut is_set = std::pin::pin!(self.0.is_set.notified());
-            // Before the look, so that nothing is missed in between.
-            is_set.as_mut().enable();
-            if let Some(value) = self.get() {
-                return value;
-            }
-            is_set.await;
-        }
+        found(&self.0.is_set, || self.get()).await
     }
 
     /// Calls the listener with the value, by the thread that sets it; at once if it is set.

@@ -10,6 +10,7 @@
 use super::request_state::{RequestNumber, RequestState};
 use super::wire::frame::Body;
 use ground::lock::lock;
+use ground::task::found;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -144,26 +145,19 @@ impl Outbox {
     /// or the outbox has no reader any more.
     pub async fn stream(&self, ticket: &Ticket, body: Body) -> bool {
         let mut body = Some(body);
-        loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            // Register before the check, so that room made between the check and the wait is noticed.
-            room.as_mut().enable();
-            {
-                let mut state = self.lock();
-                if state.closed || !state.requests.admits(ticket.number) {
-                    return false;
-                }
-                if state.bytes < state.window() {
-                    if let Some(body) = body.take() {
-                        state.push(body, Some(&ticket.request_id));
-                    }
-                    self.work.notify_one();
-                    return true;
-                }
+        let look = || {
+            let mut state = self.lock();
+            if state.closed || !state.requests.admits(ticket.number) {
+                return Some(false);
             }
-            room.await;
-        }
+            if state.bytes >= state.window() {
+                return None;
+            }
+            state.push(body.take()?, Some(&ticket.request_id));
+            self.work.notify_one();
+            Some(true)
+        };
+        found(&self.room, look).await
     }
 
     /// Ends a request's stream because its outcome is known. False when another outcome came first.
@@ -290,21 +284,14 @@ impl Outbox {
     /// Waits until the peer has taken enough for reading from it to continue. Frames that it was given do not count, because its
     /// acknowledgements are among the frames to be read. False when the peer leaves too much unacknowledged.
     pub async fn may_listen(&self) -> bool {
-        loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            {
-                let state = self.lock();
-                if state.bytes > MAX_UNACKNOWLEDGED && !state.closed {
-                    return false;
-                }
-                if state.closed || state.waiting_bytes <= state.window() + HEADROOM {
-                    return true;
-                }
+        let look = || {
+            let state = self.lock();
+            if state.bytes > MAX_UNACKNOWLEDGED && !state.closed {
+                return Some(false);
             }
-            room.await;
-        }
+            (state.closed || state.waiting_bytes <= state.window() + HEADROOM).then_some(true)
+        };
+        found(&self.room, look).await
     }
 
     /// Whether a stream could send without waiting.
