@@ -1,7 +1,7 @@
 //! Joins the proxy of `egress` to the sandbox of `process`, which do not know each other.
 
 use super::listed_secret::ListedSecret;
-use egress::{Access, Hosts, Metered, Proxy, Reports, Rule, Secret, Secrets};
+use egress::{Access, Hosts, Proxy, Reports, Rule, Secret, Secrets};
 use ground::error::{Error, ErrorCode};
 use process::{Egress, Gate, Metering, RefusedKind, Traffic};
 use std::ffi::OsString;
@@ -88,7 +88,7 @@ impl Egress for ListedHosts {
                 let (requests, number) = (requests.clone(), requests.ask(host));
                 Box::new(move || requests.answer(number))
             }),
-            metered: Arc::new(move |metered| sums.meter(as_known(metered))),
+            metered: Arc::new(move |metered| sums.meter(metered)),
             cut: traffic.watch_cut(),
         };
         let proxy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -139,18 +139,6 @@ impl Egress for ListedHosts {
 impl Listed {
     fn access(self) -> Access {
         Access::new(Hosts::new(self.hosts), self.secrets, Hosts::new(self.metered))
-    }
-}
-
-fn as_known(metered: Metered) -> process::Metered {
-    process::Metered {
-        input_tokens: metered.input_tokens,
-        output_tokens: metered.output_tokens,
-        cached_input_tokens: metered.cached_input_tokens,
-        requests: metered.requests,
-        estimated: metered.estimated,
-        unread: metered.unread,
-        models: metered.models,
     }
 }
 

@@ -4,6 +4,7 @@
 //! beside it. The parts add up to the total where one is told. Otherwise the name says it.
 
 use crate::json::Json;
+use serde::Serialize;
 
 /// The way in which tokens that were read from a cache are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +226,24 @@ fn fit(parts: &mut [Counted; 3], missing: u64) -> u64 {
         }
     }
     missing.saturating_sub(beside(0, parts))
+}
+
+/// Tokens that the answers of models to a program used, as seen on their way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metered {
+    /// Those read from a cache included.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_input_tokens: u64,
+    /// Answers of models, those included that are still to come.
+    pub requests: u64,
+    /// Those among them that did not say their tokens, so that they were estimated.
+    pub estimated: u64,
+    /// Answers that could not be read.
+    pub unread: u64,
+    /// The models, as they name themselves.
+    pub models: Vec<String>,
 }
 
 #[cfg(test)]

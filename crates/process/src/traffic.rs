@@ -2,29 +2,11 @@
 
 use crate::refusals::Refusals;
 use ground::lock::lock;
-use serde::Serialize;
+pub use ground::tokens::Metered;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
-
-/// Tokens that models' answers to a run used, as seen on their way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Metered {
-    /// Those read from a cache included.
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    pub cached_input_tokens: u64,
-    /// Answers of models.
-    pub requests: u64,
-    /// Those among them that did not say their tokens, so that they were estimated.
-    pub estimated: u64,
-    /// Answers that could not be read.
-    pub unread: u64,
-    /// The models, as they name themselves.
-    pub models: Vec<String>,
-}
 
 /// Most connections to a gate that it has not looked at yet.
 const MOST_CALLERS: usize = 4096;

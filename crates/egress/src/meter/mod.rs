@@ -24,6 +24,7 @@ mod usage;
 use answer::{Answer, Message, Spent, tokens_in, unpacked};
 use asked::AskedText;
 use ground::lock::lock;
+pub use ground::tokens::Metered;
 use hyper::{HeaderMap, Method, StatusCode};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -35,23 +36,6 @@ use std::sync::{Arc, Mutex};
 const MOST_MODELS: usize = 50;
 /// Most answers that are known by their ids.
 const MOST_IDS: usize = 10_000;
-
-/// Tokens of all answers to a program so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metered {
-    /// Those read from a cache included.
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    pub cached_input_tokens: u64,
-    /// Answers of models, those included that are still to come.
-    pub requests: u64,
-    /// Those among them that did not say their tokens.
-    pub estimated: u64,
-    /// Answers that could not be read.
-    pub unread: u64,
-    /// The models, as they name themselves.
-    pub models: Vec<String>,
-}
 
 /// Takes the sum whenever it changes.
 pub type OnMetered = Arc<dyn Fn(Metered) + Send + Sync>;
