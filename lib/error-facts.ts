@@ -1,5 +1,4 @@
 // Made from crates/ground/src/error/table.json by `npm run errors`: the fields of each code's error.
-import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
 import type { RunResult } from './process/result'
@@ -348,9 +347,3 @@ export interface ErrorFacts {
 }
 
 export type Code = keyof ErrorFacts
-
-/** Both lists have the same names, or this does not compile. */
-type Same<A extends B, B extends C, C = A> = A
-type Known = ErrorCode | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED' | 'PROCESS_RESTARTS_EXHAUSTED'
-/** @internal */
-export type Checked = Same<Code, Known, Code>

@@ -66,9 +66,7 @@ function interfaces(table) {
     const parts = [...(group ? [group] : []), ...(facts ? [body(facts)] : [])]
     return `  /** ${what} */\n  ${code}: ${parts.join(' & ') || 'None'}\n`
   })
-  const ofJavaScript = codesOf(table).filter(({ isOfJavaScript }) => isOfJavaScript)
   return `// Made from ${from} by \`npm run errors\`: the fields of each code's error.
-import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
 import type { RunResult } from './process/result'
@@ -82,12 +80,6 @@ export interface ErrorFacts {
 ${rows.join('')}}
 
 export type Code = keyof ErrorFacts
-
-/** Both lists have the same names, or this does not compile. */
-type Same<A extends B, B extends C, C = A> = A
-type Known = ErrorCode | ${ofJavaScript.map(({ code }) => `'${code}'`).join(' | ')}
-/** @internal */
-export type Checked = Same<Code, Known, Code>
 `
 }
 

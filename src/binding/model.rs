@@ -1,6 +1,5 @@
 //! The types and functions that model calls pass to and from JavaScript. Names and order match lib/model.ts.
 
-use super::error::ErrorKind;
 use super::mcp_server::PairSpec;
 use super::option::{Millis, give, millis};
 use super::promise::{Promised, done, settle};
@@ -70,7 +69,8 @@ pub struct ErrorLayerSpec {
 
 #[napi(object, object_from_js = false)]
 pub struct ErrorClass {
-    pub kind: ErrorKind,
+    #[napi(ts_type = "import('../lib/model').ModelErrorKind")]
+    pub kind: &'static str,
     pub retryable: bool,
     pub status: Option<u32>,
     pub retry_after_ms: Option<f64>,
@@ -87,7 +87,7 @@ pub struct ModelCall {
 /// The call ends with its JavaScript environment, such as a worker thread that is terminated.
 impl Drop for ModelCall {
     fn drop(&mut self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 
@@ -101,7 +101,7 @@ impl ModelCall {
     /// The completion as JSON.
     #[napi]
     pub fn complete(&self, spec: CompletionSpec) -> Promised<String> {
-        let aborted = self.switch.aborted();
+        let aborted = self.switch.clone().cancelled_owned();
         let mut listener = None;
         if spec.has_listener {
             // Unbounded, because an answer is limited, and one call of the reader takes all pieces that are there.
@@ -134,7 +134,7 @@ impl ModelCall {
 
     #[napi]
     pub fn abort(&self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 
@@ -177,7 +177,7 @@ pub fn classify_error(layers: Vec<ErrorLayerSpec>) -> ErrorClass {
         .collect();
     let verdict = model::classify_described(&layers, SystemTime::now());
     ErrorClass {
-        kind: verdict.kind.into(),
+        kind: verdict.kind.as_str(),
         retryable: verdict.retryable,
         status: verdict.status.map(u32::from),
         retry_after_ms: verdict.retry_after.map(millis),

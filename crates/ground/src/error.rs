@@ -22,12 +22,6 @@ macro_rules! codes {
                 own.contains(&field) || OF_ANY.contains(&field)
             }
         }
-
-        /// Passes the list to a macro. `binding/error.rs` generates the JavaScript enum from it.
-        #[macro_export]
-        macro_rules! each_code {
-            ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
-        }
     };
 }
 

@@ -1,44 +1,32 @@
 //! PURE: the kinds of failures.
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        $crate::named! {
-            /// The cause of a failure. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
-            #[derive(Hash)]
-            pub enum ErrorKind { $($(#[$doc])* $name = $text,)* }
-        }
-
-        /// Passes the list to a macro. `binding/error.rs` generates the JavaScript enum from it.
-        #[macro_export]
-        macro_rules! each_error_kind {
-            ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
-        }
-    };
-}
-
-kinds! {
-    /// No key, or a wrong one.
-    Auth = "auth",
-    /// Too many requests for now.
-    RateLimit = "rate_limit",
-    /// No money or allowance is left.
-    Quota = "quota",
-    /// The server has too much to do.
-    Overloaded = "overloaded",
-    /// The conversation is too long for the model.
-    ContextLength = "context_length",
-    /// The request itself is wrong: an unknown model, an unsupported schema.
-    InvalidRequest = "invalid_request",
-    /// No connection, or it was lost.
-    Network = "network",
-    /// The server failed.
-    Server = "server",
-    /// The key is valid, but it does not permit this request.
-    Permission = "permission",
-    Timeout = "timeout",
-    /// The caller ended the operation.
-    Aborted = "aborted",
-    Unknown = "unknown",
+crate::named! {
+    /// The cause of a failure. JavaScript sees its name as `error.kind`.
+    #[derive(Hash)]
+    pub enum ErrorKind {
+        /// No key, or a wrong one.
+        Auth = "auth",
+        /// Too many requests for now.
+        RateLimit = "rate_limit",
+        /// No money or allowance is left.
+        Quota = "quota",
+        /// The server has too much to do.
+        Overloaded = "overloaded",
+        /// The conversation is too long for the model.
+        ContextLength = "context_length",
+        /// The request itself is wrong: an unknown model, an unsupported schema.
+        InvalidRequest = "invalid_request",
+        /// No connection, or it was lost.
+        Network = "network",
+        /// The server failed.
+        Server = "server",
+        /// The key is valid, but it does not permit this request.
+        Permission = "permission",
+        Timeout = "timeout",
+        /// The caller ended the operation.
+        Aborted = "aborted",
+        Unknown = "unknown",
+    }
 }
 
 impl ErrorKind {
