@@ -125,7 +125,7 @@ impl SessionHost {
             begin: Mutex::new(Some((request, limits, preparation))),
             held,
             session: Arc::default(),
-            switch: Arc::default(),
+            switch: AbortSwitch::default(),
             sessions: self.sessions.clone(),
             listeners: Mutex::default(),
         }
@@ -154,7 +154,7 @@ pub struct NativeSession {
     begin: Mutex<Option<Begin>>,
     held: Held<OpenRequest>,
     session: Arc<Mutex<Option<Session>>>,
-    switch: Arc<AbortSwitch>,
+    switch: AbortSwitch,
     sessions: EnvironmentObjects<WeakSession>,
     /// Channels of events that are being read. The flag becomes true when the reader leaves.
     listeners: Mutex<HashMap<u32, Arc<AtomicBool>>>,
@@ -185,7 +185,8 @@ impl NativeSession {
         settle(async move {
             let (request, limits, preparation) = begin.ok_or_else(closed)?;
             let (host, mut asked) = unbounded_channel();
-            let session = acp::open(request?, limits, preparation, host, switch.aborted()).await?;
+            let session =
+                acp::open(request?, limits, preparation, host, switch.clone().cancelled_owned()).await?;
             sessions.add(session.downgrade());
             ground::task::spawn(async move {
                 while let Some(asked) = asked.recv().await {
@@ -217,7 +218,7 @@ impl NativeSession {
     /// Gives up opening the session.
     #[napi]
     pub fn abort(&self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 
     /// Sends a prompt. Errors are reported by the turn's promise.
@@ -338,7 +339,7 @@ impl NativeSession {
 
     #[napi]
     pub fn close(&self) -> Promised<()> {
-        self.switch.abort();
+        self.switch.cancel();
         let closing = self.opened().map(|session| session.close());
         done(async move {
             if let Ok(closing) = closing {
@@ -354,7 +355,7 @@ impl NativeSession {
 
 impl Drop for NativeSession {
     fn drop(&mut self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 

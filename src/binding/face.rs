@@ -15,7 +15,7 @@ use ground::mpsc;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use process::Stream;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 
 /// Chunks of the client's input that wait for the face.
@@ -28,7 +28,7 @@ type Begin = (Result<OpenRequest, Error>, Vec<ConcurrencyLimit>, mpsc::Receiver<
 pub struct NativeFace {
     begin: Mutex<Option<Begin>>,
     input: Mutex<Option<mpsc::Sender<Bytes>>>,
-    switch: Arc<AbortSwitch>,
+    switch: AbortSwitch,
 }
 
 #[napi]
@@ -41,7 +41,7 @@ impl NativeFace {
         NativeFace {
             begin: Mutex::new(Some((request, limits, input))),
             input: Mutex::new(Some(sender)),
-            switch: Arc::default(),
+            switch: AbortSwitch::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl NativeFace {
                 return Err(Error::new(ErrorCode::SessionClosed, "the face has run already"));
             };
             let output = Box::new(Lines { channel });
-            acp::serve(request?, limits, input, output, switch.aborted()).await
+            acp::serve(request?, limits, input, output, switch.clone().cancelled_owned()).await
         })
     }
 
@@ -89,13 +89,13 @@ impl NativeFace {
 
     #[napi]
     pub fn abort(&self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 
 impl Drop for NativeFace {
     fn drop(&mut self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 

@@ -114,7 +114,7 @@ impl EnvironmentObject for WeakTurn {
 #[napi]
 #[derive(Default)]
 pub struct AgentExamination {
-    switch: Arc<AbortSwitch>,
+    switch: AbortSwitch,
 }
 
 #[napi]
@@ -141,7 +141,7 @@ impl AgentExamination {
 
     #[napi]
     pub fn abort(&self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 
@@ -158,7 +158,7 @@ async fn examined(agents: &[AgentRequest], switch: &AbortSwitch) -> Result<Value
 
 impl Drop for AgentExamination {
     fn drop(&mut self) {
-        self.switch.abort();
+        self.switch.cancel();
     }
 }
 

@@ -9,7 +9,6 @@
 //!   the connection ends, and with it the work of the host.
 //! - Interim answers of the host are passed on.
 
-use crate::ended::Ended;
 use ground::lock::lock;
 use ground::os::peer_has_left;
 use hyper::body::Body;
@@ -22,8 +21,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Header lines of a message. Node.js takes as many, curl some more.
 pub(crate) const MOST_LINES: usize = 2000;
@@ -55,9 +54,9 @@ type OnUnreadable = Box<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Caller {
     ends: Ends,
     state: Mutex<State>,
-    /// Sends when the connection is over.
-    alive: Mutex<Option<watch::Sender<()>>>,
-    over: Ended,
+    /// Cancelled when the connection is over.
+    over: CancellationToken,
+    _over: DropGuard,
     on_unreadable: OnUnreadable,
 }
 
@@ -106,14 +105,14 @@ impl Drop for Exchange {
 
 impl Caller {
     pub(crate) fn new(ends: Ends, on_unreadable: OnUnreadable) -> Arc<Caller> {
-        let (alive, over) = watch::channel(());
+        let over = CancellationToken::new();
         let state =
             State { part: BEGINNING, is_called: false, is_open: false, interim: Vec::new(), reader: None };
         Arc::new(Caller {
             ends,
             state: Mutex::new(state),
-            alive: Mutex::new(Some(alive)),
-            over: Ended::of(over),
+            _over: over.clone().drop_guard(),
+            over,
             on_unreadable,
         })
     }
@@ -122,13 +121,13 @@ impl Caller {
         self.ends
     }
 
-    /// Resolves when the connection is over.
-    pub(crate) fn over(&self) -> Ended {
+    /// Cancelled when the connection is over.
+    pub(crate) fn over(&self) -> CancellationToken {
         self.over.clone()
     }
 
     pub(crate) fn end(&self) {
-        *lock(&self.alive) = None;
+        self.over.cancel();
     }
 
     /// A request was read. To be called before anything more is read.

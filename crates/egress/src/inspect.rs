@@ -442,14 +442,14 @@ impl Inspected {
         client.max_headers(MOST_LINES).allow_obsolete_multiline_headers_in_responses(true);
         client.allow_spaces_after_header_name_in_responses(true).ignore_invalid_headers_in_responses(true);
         let (sender, connection) = client.handshake(TokioIo::new(OriginStream::new(stream))).await?;
-        let (mut ended, mut left) = (self.shared.ended.clone(), self.caller.over());
+        let (ended, left) = (self.shared.ended.clone(), self.caller.over());
         ground::task::spawn(async move {
             tokio::select! {
                 // The reader of the answer sees a failure.
                 _ = connection => {}
-                () = ended.wait() => {}
+                () = ended.cancelled() => {}
                 // Nobody waits for the host any more.
-                () = left.wait() => {}
+                () = left.cancelled() => {}
             }
         });
         Ok(sender)

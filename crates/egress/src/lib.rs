@@ -28,7 +28,6 @@ mod authority;
 mod body;
 mod caller;
 mod connection_headers;
-mod ended;
 mod hello;
 mod host;
 mod inspect;

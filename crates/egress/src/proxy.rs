@@ -4,7 +4,6 @@ use crate::access::Access;
 use crate::answer::{Body, empty, no_credential, refused, wrong};
 use crate::authority::Authority;
 use crate::caller::{Caller, CallerStream, Ends, Exchange};
-use crate::ended::Ended;
 use crate::host::{Way, split_port, with_port};
 use crate::inspect::{self, Inspected};
 use crate::meter::{Meter, OnMetered};
@@ -31,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Connections of one program at once, tunnels among them. Each takes two descriptors of this process. More wait.
 pub const MOST_CONNECTIONS: usize = 256;
@@ -61,7 +61,7 @@ pub struct Proxy {
     /// Ports of this machine's servers that are looked into, and the proxy's own in their place.
     redirects: Vec<(u16, u16)>,
     shared: Arc<Shared>,
-    _alive: watch::Sender<()>,
+    _ended: DropGuard,
 }
 
 impl fmt::Debug for Proxy {
@@ -100,7 +100,7 @@ impl Proxy {
         let credential =
             random::key::<24>().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
         let authorization = STANDARD.encode(format!("{USER}:{credential}"));
-        let (alive, ended) = watch::channel(());
+        let ended = CancellationToken::new();
         let authority = access
             .looks_into_any()
             .then(|| Authority::new(&std::env::temp_dir(), &outside.inherited))
@@ -110,7 +110,7 @@ impl Proxy {
             access,
             authority,
             meter: Meter::new(reports.metered),
-            ended: Ended::of(ended),
+            ended: ended.clone(),
             resolver: Resolver::new(outside.resolve),
             on_refused: reports.refused,
             is_own: reports.is_own,
@@ -139,7 +139,7 @@ impl Proxy {
             accept_all(waiting(listener)?, shared.clone(), serve);
         }
         accept_all(listener, shared.clone(), serve);
-        Ok(Proxy { port, credential, redirects, shared, _alive: alive })
+        Ok(Proxy { port, credential, redirects, shared, _ended: ended.drop_guard() })
     }
 
     pub fn port(&self) -> u16 {
@@ -195,11 +195,7 @@ fn accept_all<Serving: Future<Output = ()> + Send + 'static>(
     serve: impl Fn(TcpStream, Arc<Shared>, Place) -> Serving + Send + 'static,
 ) {
     ground::task::spawn(async move {
-        let mut over = shared.ended.clone();
-        tokio::select! {
-            () = over.wait() => {}
-            () = accept(&listener, &shared, serve) => {}
-        }
+        shared.ended.run_until_cancelled(accept(&listener, &shared, serve)).await;
     });
 }
 

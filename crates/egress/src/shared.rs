@@ -3,7 +3,6 @@
 use crate::access::Access;
 use crate::answer::{Body, refused, unreachable};
 use crate::authority::Authority;
-use crate::ended::Ended;
 use crate::host::{Host, Way};
 use crate::meter::Meter;
 use crate::reach::{NoWay, Resolver, connect, way};
@@ -13,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ClientConfig;
+use tokio_util::sync::CancellationToken;
 
 /// Whether a connection from this address is one of the program's, whose credential then need not be asked for.
 pub type IsOwn = Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>;
@@ -26,7 +26,8 @@ pub(crate) struct Shared {
     /// For programs whose requests are looked into.
     pub(crate) authority: Option<Authority>,
     pub(crate) meter: Arc<Meter>,
-    pub(crate) ended: Ended,
+    /// Cancelled with the end of the proxy.
+    pub(crate) ended: CancellationToken,
     pub(crate) resolver: Resolver,
     pub(crate) on_refused: OnRefused,
     pub(crate) is_own: IsOwn,
@@ -55,7 +56,7 @@ impl Shared {
 
     /// Resolves when the proxy has ended, or when everything under way is cut off.
     pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (mut ended, mut cut) = (self.ended.clone(), self.cut.clone());
+        let (ended, mut cut) = (self.ended.clone(), self.cut.clone());
         // A cut before this one's beginning is no end of it.
         cut.mark_unchanged();
         async move {
@@ -66,7 +67,7 @@ impl Shared {
                 }
             };
             tokio::select! {
-                () = ended.wait() => {}
+                () = ended.cancelled() => {}
                 () = cut_off => {}
             }
         }

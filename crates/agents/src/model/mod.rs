@@ -11,7 +11,6 @@
 //! All decisions are PURE: [`CompletionRequest`] builds the request, `body` and [`Completion`] read the response in any pieces,
 //! [`Failure::verdict`] classifies failures, [`Schema`] finds and checks structured answers.
 
-mod abort;
 #[cfg(feature = "model")]
 mod body;
 #[cfg(feature = "model")]
@@ -28,7 +27,6 @@ mod request;
 mod schema;
 pub(crate) mod taken_schema;
 
-pub use abort::AbortSwitch;
 #[cfg(feature = "model")]
 pub use client::{complete, shared_client};
 #[cfg(feature = "model")]
@@ -40,3 +38,5 @@ pub use failure::{Failure, aborted};
 #[cfg(feature = "model")]
 pub use request::{CompletionRequest, TextListener, retry_policy};
 pub use schema::{Problem, Reading, Schema};
+/// Aborts a call from outside, before it begins or later. One that is dropped aborts nothing.
+pub use tokio_util::sync::CancellationToken as AbortSwitch;

@@ -339,13 +339,13 @@ async fn an_abort_closes_the_connection() {
     let switch = AbortSwitch::default();
     let client = HttpClient::new(HttpOptions::default());
     let call = ground::task::spawn({
-        let (request, aborted) = (server.request(), switch.aborted());
+        let (request, aborted) = (server.request(), switch.clone().cancelled_owned());
         async move { complete(&client, request, aborted).await }
     });
     while server.calls() == 0 {
         tokio::task::yield_now().await;
     }
-    switch.abort();
+    switch.cancel();
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.code().as_str(), told(&error, "attempts")), ("MODEL_ABORTED", json!(1)));
     server.hung_up.notified().await;

@@ -43,7 +43,7 @@ pub async fn list_sessions(mut agent: AgentRequest, switch: &AbortSwitch) -> Res
     agent.level = Level::Auto;
     agent.record = None;
     let request = OpenRequest::of(agent);
-    let listed = enter(&request).await?.list(switch.aborted()).await?;
+    let listed = enter(&request).await?.list(switch.clone().cancelled_owned()).await?;
     let session = |session: &Value| {
         let id = session["sessionId"].as_str()?;
         Some(
@@ -56,7 +56,7 @@ pub async fn list_sessions(mut agent: AgentRequest, switch: &AbortSwitch) -> Res
 /// Looks for the program of each agent and shakes hands with it. `AGENT_ABORTED` when the switch is thrown, after what was
 /// started is gone.
 pub async fn examine(agents: &[AgentRequest], switch: &AbortSwitch) -> Result<Vec<Speaker>, Error> {
-    examine_each(agents, switch, |agent| examine_one(agent, switch.aborted())).await
+    examine_each(agents, switch, |agent| examine_one(agent, switch.clone().cancelled_owned())).await
 }
 
 async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> Speaker {

@@ -41,7 +41,7 @@ pub struct Finding {
 /// Looks for the program of each agent and asks it for its version. `AGENT_ABORTED` when the switch is thrown, after what was
 /// started is gone.
 pub async fn examine(agents: &[AgentRequest], switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
-    examine_each(agents, switch, |agent| examine_one(agent, switch.aborted())).await
+    examine_each(agents, switch, |agent| examine_one(agent, switch.clone().cancelled_owned())).await
 }
 
 /// Runs a check of each agent, a few at a time. `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
@@ -61,7 +61,7 @@ where
             // A task that was cut off belongs to an addon that is shutting down.
             findings.extend(finding.await.ok());
         }
-        if switch.is_aborted() {
+        if switch.is_cancelled() {
             return Err(Error::new(ErrorCode::AgentAborted, "the check of the agents was aborted"));
         }
     }
