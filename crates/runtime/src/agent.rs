@@ -10,50 +10,50 @@ use super::handler::{
 use super::secrets::own_environment;
 use super::speech::Speech;
 use agents::harness::observer::{OnTurn, show_request};
-use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest};
+use agents::harness::{AgentRequest, ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest};
 use agents::model::Schema;
 use agents::start;
 use ground::error::Error;
 use ground::os::native_variable;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-/// Runs an agent for each prompt. Clones are the same agent, with the same limits.
+/// An agent that answers prompts, by requests of this kind. Clones are the same agent, with the same limits.
 #[derive(Clone)]
-pub struct HarnessAgent {
-    on_turn: Option<OnTurn>,
-    defaults: TurnRequest,
-    limits: Vec<ConcurrencyLimit>,
-    stopped: watch::Sender<bool>,
+pub struct Served<Request> {
+    pub(super) on_turn: Option<OnTurn>,
+    pub(super) defaults: Request,
+    pub(super) limits: Vec<ConcurrencyLimit>,
+    /// Cancelled when the agent is served no more.
+    pub(super) stopped: CancellationToken,
 }
 
-impl HarnessAgent {
+impl<Request> Served<Request> {
     /// `defaults`: the options that a client's invocation does not set. The prompt in it is ignored.
-    pub fn new(defaults: TurnRequest, limits: Vec<ConcurrencyLimit>) -> HarnessAgent {
-        HarnessAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
+    pub fn new(defaults: Request, limits: Vec<ConcurrencyLimit>) -> Served<Request> {
+        Served { on_turn: None, defaults, limits, stopped: CancellationToken::new() }
     }
 
-    pub fn showing(mut self, on_turn: OnTurn) -> HarnessAgent {
+    /// Shows each turn to `on_turn`.
+    pub fn showing(mut self, on_turn: OnTurn) -> Served<Request> {
         self.on_turn = Some(on_turn);
         self
     }
+}
 
+/// Runs an agent for each prompt.
+pub type HarnessAgent = Served<TurnRequest>;
+
+impl HarnessAgent {
     fn request(&self, invocation: &AgentInvocation) -> Result<TurnRequest, Error> {
         let mut request = self.defaults.clone();
         request.prompt.clone_from(&invocation.user_prompt);
-        for (given, option) in [
-            (&invocation.system_prompt, &mut request.agent.system_prompt),
-            (&invocation.model, &mut request.agent.model),
-        ] {
-            if !given.is_empty() {
-                *option = Some(given.clone());
-            }
-        }
+        set_up(&mut request.agent, &invocation.system_prompt, &invocation.model);
         let environment = invocation.env.clone().unwrap_or_default();
         request.agent.environment.changes.extend(own_environment(&environment));
-        if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
-            request.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
+        if let Some(schema) = schema_of(invocation)? {
+            request.schema = Some(schema);
         }
         request.agent.redact.extend(invocation.secrets.iter().cloned());
         request.has_listener = true;
@@ -61,8 +61,24 @@ impl HarnessAgent {
     }
 }
 
+/// Sets what an invocation names; empty texts name nothing.
+pub(super) fn set_up(agent: &mut AgentRequest, system_prompt: &str, model: &str) {
+    for (given, option) in [(system_prompt, &mut agent.system_prompt), (model, &mut agent.model)] {
+        if !given.is_empty() {
+            *option = Some(given.to_owned());
+        }
+    }
+}
+
+/// The schema that an answer has to fit.
+pub(super) fn schema_of(invocation: &AgentInvocation) -> Result<Option<Arc<Schema>>, Error> {
+    let source = invocation.output_format.clone().and_then(schema_in);
+    let compile = |source| Schema::compile(source, "output_format_json_schema_str").map(Arc::new);
+    source.map(compile).transpose()
+}
+
 /// Takes the schema out of `{"type": "json_schema", "schema": {...}}`. A bare schema is returned unchanged.
-pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
+fn schema_in(mut output_format: Value) -> Option<Value> {
     if output_format.is_null() {
         return None;
     }
@@ -75,7 +91,7 @@ pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
 
 impl AgentHandler for HarnessAgent {
     fn stop(&self) {
-        self.stopped.send_replace(true);
+        self.stopped.cancel();
     }
 
     fn is_sandboxed(&self) -> bool {
@@ -84,7 +100,7 @@ impl AgentHandler for HarnessAgent {
 
     fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
         let request = self.request(&invocation);
-        let (limits, mut stopped) = (self.limits.clone(), self.stopped.subscribe());
+        let (limits, stopped) = (self.limits.clone(), self.stopped.clone());
         let on_turn = self.on_turn.clone();
         Box::pin(async move {
             let mut request = request.map_err(|error| fault_of(&error))?;
@@ -94,7 +110,7 @@ impl AgentHandler for HarnessAgent {
                 mirror = Some(show_request(&on_turn, &mut request, &secrets).await);
             }
             let turn = start(request, limits);
-            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &stopped };
             follow(&turn, &sender, mirror, ended).await
         })
     }
@@ -104,19 +120,14 @@ impl AgentHandler for HarnessAgent {
 pub(super) struct Ended<'a> {
     pub cancel: &'a mut CancelSignal,
     /// The server's signal to stop all turns.
-    pub stopped: &'a mut watch::Receiver<bool>,
+    pub stopped: &'a CancellationToken,
 }
 
 impl Ended<'_> {
     pub(super) async fn wait(&mut self) {
-        let stop = async {
-            if self.stopped.wait_for(|stopped| *stopped).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             _ = self.cancel.cancelled() => {}
-            () = stop => {}
+            () = self.stopped.cancelled() => {}
         }
     }
 }

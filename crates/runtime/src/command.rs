@@ -1,50 +1,28 @@
 //! Runs one command of a client: by the system's shell, its output streamed as it comes, its process tree killed at the end.
 
-use super::handler::CancelSignal;
-use super::outbox::{Outbox, Ticket};
+use super::request::{NoResult, RequestContext};
 use super::secrets::own_environment;
 use super::text_stream::TextStream;
 use super::wire::client_message::CommandSpec;
 use super::wire::reply;
 use super::wire::runtime_message::{CommandResult, OutputStream};
-use ground::error::Error;
 use ground::os::{SHELL, blocking};
-use ground::redaction::Redactor;
-use process::{Environment, EnvironmentBase, ProcessSpec, StopReason, Stream, spawn};
+use process::{Environment, ProcessSpec, StopReason, Stream, spawn};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Output kept by the process runner. It can be small, because the runtime keeps a redacted copy of its own.
 const PROCESS_KEEPS: usize = 256 << 10;
-
-/// Runs commands: it has the outbox for their output and the signal that stops them.
-#[derive(Clone)]
-pub struct CommandRunner {
-    pub outbox: Arc<Outbox>,
-    pub ticket: Ticket,
-    pub redactor: Redactor,
-    pub cancel: CancelSignal,
-    /// Environment to which the client's own variables are added.
-    pub environment: EnvironmentBase,
-}
-
-/// The outcome of a command.
-pub enum CommandEnd {
-    Ran(CommandResult),
-    Cancelled,
-    /// The command could not be started.
-    Failed(Error),
-}
 
 fn shell_of(command: &str) -> ProcessSpec {
     let (shell, arguments) = SHELL;
     ProcessSpec::new(shell, arguments.iter().copied().chain([command]))
 }
 
-impl CommandRunner {
-    pub async fn run(&self, command: &CommandSpec) -> CommandEnd {
+impl RequestContext {
+    /// The result of a command, or why it has none: it was cancelled, or could not be started.
+    pub(super) async fn command(&self, command: &CommandSpec) -> Result<CommandResult, NoResult> {
         if self.cancel.reason().is_some() {
-            return CommandEnd::Cancelled;
+            return Err(NoResult::Cancelled);
         }
         let process = spawn(self.spec_of(command).await);
         let mut chunks = process.chunks();
@@ -72,21 +50,20 @@ impl CommandRunner {
             process.detach_output();
             process.stop(StopReason::Aborted);
             process.outcome().await;
-            return CommandEnd::Cancelled;
+            return Err(NoResult::Cancelled);
         }
-        let mut cancel = self.cancel.clone();
         let outcome = tokio::select! {
             outcome = process.outcome() => outcome,
             _ = cancel.cancelled() => {
                 process.stop(StopReason::Aborted);
                 process.outcome().await;
-                return CommandEnd::Cancelled;
+                return Err(NoResult::Cancelled);
             }
         };
         match (&outcome.result, &outcome.error) {
             (Some(result), None) => {
                 let (stdout, truncated) = stdout.into_kept();
-                CommandEnd::Ran(CommandResult {
+                Ok(CommandResult {
                     command: shown,
                     exit_code: result.exit_code.unwrap_or(-1),
                     signal: result.signal.clone(),
@@ -94,8 +71,8 @@ impl CommandRunner {
                     truncated,
                 })
             }
-            (_, Some(error)) => CommandEnd::Failed(error.clone()),
-            (None, None) => CommandEnd::Failed(process::Outcome::nothing_started()),
+            (_, Some(error)) => Err(error.clone().into()),
+            (None, None) => Err(process::Outcome::nothing_started().into()),
         }
     }
 

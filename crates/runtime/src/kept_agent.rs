@@ -4,40 +4,22 @@
 //! conversation. An invocation with another system prompt, model or environment opens a new process and resumes the session
 //! there. So does an invocation after the agent was lost. The agent's session is closed with the client's session.
 
-use super::agent::{Ended, fault_of, follow, schema_in};
+use super::agent::{Ended, Served, fault_of, follow, schema_of, set_up};
 use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
 use super::kept_session::{Kept, KeptSession, Setup};
 use super::secrets::own_environment;
 use agents::acp::{self, OpenRequest, PromptRequest, Session};
-use agents::harness::observer::{OnTurn, Shown, show};
-use agents::harness::{ConcurrencyLimit, Mirror, TurnOutcome};
-use agents::model::Schema;
+use agents::harness::observer::{Shown, show};
+use agents::harness::{Mirror, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::mpsc;
 use std::sync::Arc;
-use tokio::sync::watch;
 
-/// Prompts an agent whose session is kept. Clones are the same agent, with the same limits.
-#[derive(Clone)]
-pub struct KeptAgent {
-    on_turn: Option<OnTurn>,
-    defaults: OpenRequest,
-    limits: Vec<ConcurrencyLimit>,
-    stopped: watch::Sender<bool>,
-}
+/// Prompts an agent whose session is kept. The variables that an observer returns are ignored, because the agent's process
+/// outlives a turn.
+pub type KeptAgent = Served<OpenRequest>;
 
 impl KeptAgent {
-    /// `defaults`: the options that a client's invocation does not set.
-    pub fn new(defaults: OpenRequest, limits: Vec<ConcurrencyLimit>) -> KeptAgent {
-        KeptAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
-    }
-
-    /// Shows each turn to `on_turn`. The variables that it returns are ignored, because the agent's process outlives a turn.
-    pub fn showing(mut self, on_turn: OnTurn) -> KeptAgent {
-        self.on_turn = Some(on_turn);
-        self
-    }
-
     /// Shows a turn that is about to begin in `session`, or without a session if that could not be opened.
     async fn show(&self, invocation: &AgentInvocation, session: Option<&Session>) -> Option<Mirror> {
         let agent = &self.defaults.agent;
@@ -70,14 +52,7 @@ impl KeptAgent {
 
     fn request(&self, setup: &Setup, resume: Option<String>) -> OpenRequest {
         let mut request = self.defaults.clone();
-        for (given, option) in [
-            (&setup.system_prompt, &mut request.agent.system_prompt),
-            (&setup.model, &mut request.agent.model),
-        ] {
-            if !given.is_empty() {
-                *option = Some(given.clone());
-            }
-        }
+        set_up(&mut request.agent, &setup.system_prompt, &setup.model);
         request.agent.environment.changes.extend(setup.environment.iter().cloned());
         request.agent.redact.extend(setup.secrets.iter().cloned());
         if resume.is_some() {
@@ -110,16 +85,14 @@ impl KeptAgent {
 
 fn prompt_of(invocation: &AgentInvocation) -> Result<PromptRequest, Error> {
     let mut prompt = PromptRequest::new(&invocation.user_prompt);
-    if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
-        prompt.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
-    }
+    prompt.schema = schema_of(invocation)?;
     prompt.has_listener = true;
     Ok(prompt)
 }
 
 impl AgentHandler for KeptAgent {
     fn stop(&self) {
-        self.stopped.send_replace(true);
+        self.stopped.cancel();
     }
 
     fn is_sandboxed(&self) -> bool {
@@ -127,13 +100,13 @@ impl AgentHandler for KeptAgent {
     }
 
     fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
-        let (agent, mut stopped) = (self.clone(), self.stopped.subscribe());
+        let (agent, stopped) = (self.clone(), self.stopped.clone());
         Box::pin(async move {
             let told = |error: Error| -> AgentFault { fault_of(&error) };
             let prompt = prompt_of(&invocation).map_err(told)?;
             let setup = agent.setup(&invocation);
             let slot = invocation.kept.clone();
-            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &stopped };
             let opened = agent.session(&slot, setup, ended).await;
             let mirror = agent.show(&invocation, opened.as_ref().ok()).await;
             let session = match opened {
@@ -145,7 +118,7 @@ impl AgentHandler for KeptAgent {
                     return Err(told(error));
                 }
             };
-            if *stopped.borrow() {
+            if stopped.is_cancelled() {
                 let error = Error::new(ErrorCode::AgentAborted, "the agent is not served any more");
                 if let Some(mirror) = mirror {
                     mirror.end(Arc::new(TurnOutcome::refused(error.clone())));
@@ -153,7 +126,7 @@ impl AgentHandler for KeptAgent {
                 return Err(told(error));
             }
             let turn = session.start(prompt);
-            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &stopped };
             follow(&turn, &sender, mirror, ended).await
         })
     }

@@ -1,6 +1,5 @@
 //! One request from its directories to its outcome: the stages in order. A cancel ends each of them.
 
-use super::command::{CommandEnd, CommandRunner};
 use super::download::download;
 use super::handler::{
     AgentData, AgentFault, AgentHandler, AgentInvocation, AgentSender, CancelReason, CancelSignal, Decided,
@@ -54,7 +53,7 @@ pub enum RequestKind {
 }
 
 /// The reason why a request has no result.
-enum NoResult {
+pub(super) enum NoResult {
     Cancelled,
     Failed { error: String, metadata: Map<String, Value> },
     NoRoot { number: usize, error: String },
@@ -147,18 +146,22 @@ impl RequestContext {
         Ok(answer)
     }
 
+    /// Waits for a stage, or for a cancel. That is looked at first: an answer that the cancel caused does not count.
+    async fn or_cancelled<T>(&self, stage: impl Future<Output = T>) -> Result<T, NoResult> {
+        let mut cancel = self.cancel.clone();
+        tokio::select! {
+            biased;
+            _ = cancel.cancelled() => Err(NoResult::Cancelled),
+            done = stage => Ok(done),
+        }
+    }
+
     async fn register_roots(&self) -> Result<(), NoResult> {
         let Some(watch) = &self.watch else { return Ok(()) };
         for root in &self.new_roots {
             let adding = watch.add_root(root.number, PathBuf::from(&root.directory), root.ignore.clone());
-            let mut cancel = self.cancel.clone();
             // A directory on a file system that hangs delays only this request.
-            let added = tokio::select! {
-                biased;
-                _ = cancel.cancelled() => return Err(NoResult::Cancelled),
-                added = adding => added,
-            };
-            added.map_err(|error| NoResult::NoRoot {
+            self.or_cancelled(adding).await?.map_err(|error| NoResult::NoRoot {
                 number: root.number,
                 error: format!("artifacts directory {:?}: {error}", root.directory),
             })?;
@@ -168,12 +171,7 @@ impl RequestContext {
 
     async fn download_all(&self, downloads: &[Downloadable]) -> Result<(), NoResult> {
         for wanted in downloads {
-            let mut cancel = self.cancel.clone();
-            tokio::select! {
-                biased;
-                _ = cancel.cancelled() => return Err(NoResult::Cancelled),
-                done = download(&self.http, wanted) => done?,
-            }
+            self.or_cancelled(download(&self.http, wanted)).await??;
         }
         Ok(())
     }
@@ -190,21 +188,6 @@ impl RequestContext {
             }
         }
         Ok(())
-    }
-
-    async fn command(&self, command: &CommandSpec) -> Result<CommandResult, NoResult> {
-        let runner = CommandRunner {
-            outbox: self.outbox.clone(),
-            ticket: self.ticket.clone(),
-            redactor: self.redactor.clone(),
-            cancel: self.cancel.clone(),
-            environment: self.environment.clone(),
-        };
-        match runner.run(command).await {
-            CommandEnd::Ran(result) => Ok(result),
-            CommandEnd::Cancelled => Err(NoResult::Cancelled),
-            CommandEnd::Failed(error) => Err(error.into()),
-        }
     }
 
     async fn agent(&self, invocation: Invocation, output_format: Option<Value>) -> Result<Body, NoResult> {
@@ -231,14 +214,7 @@ impl RequestContext {
         }
         // The handler gets a task of its own, so that a handler that is slow to stop does not delay the session.
         let running = ground::task::spawn(self.handler.run(asked, sender));
-        let mut cancel = self.cancel.clone();
-        let answer = tokio::select! {
-            // The cancel is checked first: an answer that the cancel caused does not count.
-            biased;
-            _ = cancel.cancelled() => return Err(NoResult::Cancelled),
-            answer = running => answer,
-        };
-        match answer {
+        match self.or_cancelled(running).await? {
             Ok(Ok(mut answer)) => {
                 self.redactor.redact_fields(&mut answer.metadata);
                 let data = match answer.data {

@@ -9,6 +9,7 @@ use super::runtime_message::{
     AgentResult, Assistant, CommandResult, CommandResults, Confirm, Heartbeat, OutputStream, ResultData,
     RuntimeError, RuntimeHello, RuntimeMessage, Undelivered, UploadRequest, UploadResult,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Room for the envelope of a message in its frame: `seq`, `request_id`, braces.
@@ -45,29 +46,24 @@ pub fn heartbeat(elapsed_ms: u64) -> Body {
     Body::of(&RuntimeMessage::Heartbeat(Heartbeat { phase: "request_in_flight".to_owned(), elapsed_ms }))
 }
 
-/// The output of a command, in as many messages as needed. The JSON is written by hand and without an intermediate copy, because
-/// this message may carry gigabytes.
+/// The output of a command, in as many messages as needed. Nothing of it is copied before it is written as JSON, because this
+/// message may carry gigabytes.
 pub fn command_output<'text>(
     stream: OutputStream,
     command: &str,
     text: &'text str,
 ) -> impl Iterator<Item = Body> + use<'text> {
+    #[derive(Serialize)]
+    struct Piece<'a> {
+        message_type: &'static str,
+        stream: OutputStream,
+        text: &'a str,
+        command: &'a str,
+    }
     let (command, _) = head_and_tail(command, COMMAND_BYTES);
-    let stream = match stream {
-        OutputStream::Stdout => "stdout",
-        OutputStream::Stderr => "stderr",
-    };
-    // All fields except the text are the same in each message, so they are serialised once.
-    let tail = format!(",\"command\":{}}}", Value::from(command));
-    pieces(text, STREAM_TEXT_BYTES).map(move |piece| {
-        let mut body = String::with_capacity(piece.len() + piece.len() / 8 + tail.len() + 96);
-        body.push_str("{\"message_type\":\"command_output_message\",\"stream\":\"");
-        body.push_str(stream);
-        body.push_str("\",\"text\":");
-        push_json_string(&mut body, piece);
-        body.push_str(&tail);
-        Body(body)
-    })
+    let message_type = "command_output_message";
+    pieces(text, STREAM_TEXT_BYTES)
+        .map(move |text| Body::of(&Piece { message_type, stream, text, command: &command }))
 }
 
 /// The agent's text, in as many messages as needed.
@@ -192,35 +188,6 @@ fn fitting(metadata: Map<String, Value>) -> JsonText {
     if text.text().len() <= METADATA_BYTES { text } else { JsonText::of(&json!({"truncated": true})) }
 }
 
-/// Appends a text as JSON, without an intermediate copy: all output of commands passes through this function.
-fn push_json_string(into: &mut String, text: &str) {
-    into.push('"');
-    let mut kept = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let short = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            8 => "\\b",
-            12 => "\\f",
-            0..0x20 => "",
-            _ => continue,
-        };
-        // A byte below 0x80 is a whole character, so this position is a character boundary.
-        into.push_str(&text[kept..at]);
-        kept = at + 1;
-        if short.is_empty() {
-            into.push_str(&format!("\\u{byte:04x}"));
-        } else {
-            into.push_str(short);
-        }
-    }
-    into.push_str(&text[kept..]);
-    into.push('"');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,9 +201,8 @@ mod tests {
     #[test]
     fn text_is_written_as_serde_writes_it() {
         let all: String = (0..0x250).filter_map(char::from_u32).chain("é漢🐑\n".chars()).collect();
-        let mut written = String::new();
-        push_json_string(&mut written, &all);
-        assert_eq!(written, serde_json::to_string(&all).unwrap());
+        let mut written = command_output(OutputStream::Stdout, "c", &all);
+        assert!(written.next().unwrap().0.contains(&serde_json::to_string(&all).unwrap()));
     }
 
     #[test]
