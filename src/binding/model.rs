@@ -69,7 +69,7 @@ pub struct ErrorLayerSpec {
 
 #[napi(object, object_from_js = false)]
 pub struct ErrorClass {
-    #[napi(ts_type = "import('../lib/model').ModelErrorKind")]
+    #[napi(ts_type = "import('../lib/harness/result').AgentErrorKind | 'timeout' | 'aborted'")]
     pub kind: &'static str,
     pub retryable: bool,
     pub status: Option<u32>,

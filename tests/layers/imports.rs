@@ -6,6 +6,9 @@ use std::fs;
 
 /// The modules at the root of a crate that another one of the same crate may use. Modules that are not listed may use none.
 const MAY_USE: &[(&str, &str, &[&str])] = &[
+    ("ground", "error", &["named"]),
+    ("ground", "signal", &["named"]),
+    ("ground", "window", &["mpsc"]),
     ("ground", "json", &["line"]),
     ("ground", "json_filter", &["json", "line", "text"]),
     ("ground", "text", &["line"]),
@@ -13,9 +16,13 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "keep", &["line"]),
     ("ground", "redaction", &["error", "words"]),
     ("ground", "login", &["percent", "redaction"]),
-    ("ground", "retry", &["error"]),
+    ("ground", "retry", &["error", "named"]),
     ("ground", "os", &["error", "lock", "mpsc", "signal", "task"]),
-    ("ground", "record", &["error", "json", "keep", "line", "lock", "random", "redaction", "os", "task"]),
+    (
+        "ground",
+        "record",
+        &["error", "json", "keep", "line", "lock", "named", "random", "redaction", "os", "task"],
+    ),
     ("ground", "tokens", &["json"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),
