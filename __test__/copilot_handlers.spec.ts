@@ -178,7 +178,8 @@ describe('wrong arguments', () => {
     const session = await client.createSession()
     const wrong: [Promise<unknown>, RegExp][] = [
       [session.send(undefined as never), /^message: /],
-      [session.send({ prompt: 'x', attachments: [1n] as never }), /BigInt/],
+      [session.send({ prompt: 'x', attachments: [{ size: 1n }] as never }), /BigInt/],
+      [session.send({ prompt: 'x', attachments: [1n] as never }), /attachments\[0\]: expected an object/],
       [session.sendAndWait(null as never), /^message: /],
       [client.createSession(null as never), /^config: /],
       [client.createSession({ sessionId: 5 as never }), /^sessionId: /],
