@@ -60,7 +60,7 @@ interface Uploaded extends Omit<ArtifactUpload, 'path' | 'reason'> {
   error?: string
 }
 
-/** What is told while a request runs. */
+/** Progress of a request. */
 type Told =
   | { kind: 'assistant'; request: number; textBlocks: string[] }
   | { kind: 'output'; request: number; stream: 'stdout' | 'stderr'; text: string; command: string }
