@@ -92,6 +92,11 @@ pub struct Redactor {
 }
 
 impl Redactor {
+    /// See [`Redactor::new`], which takes time: one for a session, not one for each of its turns.
+    pub fn of(secrets: &[String]) -> Self {
+        Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())))
+    }
+
     /// Empty secrets are ignored, because they would match everywhere. Each secret is also searched in its JSON forms.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let secrets: BTreeSet<String> = secrets.into_iter().map(|secret| secret.0).collect();

@@ -53,7 +53,7 @@ use ground::error::{Error, ErrorCode};
 use ground::line::{LineFramer, LineTooLong};
 use ground::mpsc;
 use ground::os::{Awake, blocking, destination, within};
-use ground::redaction::{Redactor, Secret};
+use ground::redaction::Redactor;
 use message::{Message, Shape};
 use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
 use rules::Rules;
@@ -107,7 +107,7 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let mut client = Client { input, framer: LineFramer::new(MAX_LINE_BYTES), output };
     let mut aborted = std::pin::pin!(aborted);
-    let clean = Audience::new(false, &request.agent.redact);
+    let clean = Audience::new(false, Redactor::of(&request.agent.redact));
     let served = async {
         let allowance = request.allowance()?;
         allowance.check()?;
@@ -142,7 +142,7 @@ async fn run(
     aborted: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let Ready { agent, spec, folder, record, request, .. } = ready;
-    let mut recorder = Audience::new(false, &request.agent.redact);
+    let mut recorder = Audience::new(false, Redactor::of(&request.agent.redact));
     recorder.keep(record);
     let process = process::spawn(spec);
     let started = process.started().await.and_then(|_| {
@@ -159,7 +159,7 @@ async fn run(
                 process: process.clone(),
                 gate,
                 client,
-                redactor: Redactor::new(request.agent.redact.iter().cloned().map(Secret::from)),
+                redactor: Redactor::of(&request.agent.redact),
                 for_log: Vec::new(),
                 for_agent: Bytes::new(),
                 stuck: None,

@@ -36,6 +36,7 @@ use ground::error::{Error, ErrorCode};
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use ground::os::{Awake, Claim};
 use ground::record::RecordFacts;
+use ground::redaction::Redactor;
 use ground::trace::{self, SESSION, debug};
 use process::{Metered, Refused};
 use std::ops::ControlFlow;
@@ -111,7 +112,7 @@ impl Owner {
         allowance: Allowance,
         (account, slot): (HeldAccount, Slot),
     ) -> (Self, Incoming) {
-        let mut recorder = Audience::new(false, &request.agent.redact);
+        let mut recorder = Audience::new(false, Redactor::of(&request.agent.redact));
         recorder.keep(opened.record);
         let shaken = opened.shaken;
         let awake = Awake::new();

@@ -8,9 +8,9 @@ use crate::acp::turn::verdict::{Stop, stopped};
 use crate::acp::wire::connection::Exit;
 use crate::harness::Provider;
 use crate::harness::clock::{Due, Sample};
-use crate::harness::turn::audience::Audience;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::redaction::Redactor;
 use ground::trace::{SESSION, debug};
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -221,7 +221,7 @@ impl Owner {
 
     /// An error as its user may see it.
     pub(super) fn redacted(&self, error: &Error) -> Error {
-        Audience::new(false, &self.session.request.agent.redact).redact_error(error)
+        Redactor::of(&self.session.request.agent.redact).redact_error(error)
     }
 
     pub(super) fn gone(&self) -> Error {

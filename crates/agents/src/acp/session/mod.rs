@@ -20,7 +20,7 @@ use ground::error::Error;
 use ground::lock::lock;
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use ground::record::RecordFacts;
-use ground::redaction::{Redactor, Secret};
+use ground::redaction::Redactor;
 use process::Strays;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,6 @@ struct Facts {
     history: Vec<AgentEvent>,
     shown: Arc<Mutex<Shown>>,
     numbers: Mutex<u32>,
-    redact: Vec<String>,
     /// Removes secrets from errors and names that contain text of the agent.
     clean: Redactor,
     record: Option<PathBuf>,
@@ -89,7 +88,7 @@ pub(super) async fn open_in(
 ) -> Result<Session, Error> {
     let allowance = request.allowance()?;
     allowance.check()?;
-    let clean = Audience::new(false, &request.agent.redact);
+    let clean = Redactor::of(&request.agent.redact);
     let opened = open_session(&request, aborted).await;
     let mut opened = opened.map_err(|error| clean.redact_error(&error))?;
     let (orders, received) = unbounded_channel();
@@ -98,11 +97,10 @@ pub(super) async fn open_in(
         id: opened.shaken.session.clone(),
         provider: request.agent.provider.as_str(),
         version: opened.shaken.version,
-        history: clean.redact_all(std::mem::take(&mut opened.shaken.history)),
+        history: Audience::new(false, clean.clone()).redact_all(std::mem::take(&mut opened.shaken.history)),
         shown: Arc::clone(&shown),
         numbers: Mutex::default(),
-        redact: request.agent.redact.clone(),
-        clean: Redactor::new(request.agent.redact.iter().map(|secret| Secret::new(secret.as_str()))),
+        clean,
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
     let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
@@ -172,7 +170,7 @@ impl Session {
             *numbers += 1;
             *numbers
         };
-        let audience = Audience::new(request.has_listener, &self.facts.redact);
+        let audience = Audience::new(request.has_listener, self.facts.clean.clone());
         let ears = Arc::new(Mutex::new(Ears { audience, is_over: false }));
         let (turn, received, publish) = Turn::run_elsewhere();
         ground::task::spawn(forward(number, received, Arc::clone(&ears), self.orders.downgrade()));

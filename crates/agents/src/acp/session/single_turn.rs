@@ -20,6 +20,7 @@ use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use ground::random;
+use ground::redaction::Redactor;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ pub fn start_turn(
     ground::task::spawn(async move {
         let mut owner = Owner {
             // The events of the session are without secrets already.
-            audience: Mutex::new(Audience::new(request.has_listener, &[])),
+            audience: Mutex::new(Audience::new(request.has_listener, Redactor::of(&[]))),
             orders,
             limits,
             started: Instant::now(),

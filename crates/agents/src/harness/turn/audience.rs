@@ -11,7 +11,7 @@ use crate::harness::event::sink::EventSink;
 use crate::harness::verdict::result::{TurnFacts, TurnResult};
 use ground::error::Error;
 use ground::mpsc::UnboundedReceiver;
-use ground::redaction::{Redactor, Secret};
+use ground::redaction::Redactor;
 use serde_json::Value;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
@@ -37,8 +37,7 @@ enum Listener {
 }
 
 impl Audience {
-    pub(crate) fn new(is_expected: bool, secrets: &[String]) -> Self {
-        let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
+    pub(crate) fn new(is_expected: bool, redactor: Redactor) -> Self {
         Audience {
             listener: if is_expected { Listener::Expected(Vec::new()) } else { Listener::Nobody },
             record: None,

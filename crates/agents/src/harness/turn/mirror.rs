@@ -9,6 +9,7 @@ use super::{Order, Turn, TurnOutcome};
 use crate::harness::event::AgentEvent;
 use crate::harness::verdict::result::TurnResult;
 use ground::mpsc::UnboundedReceiver;
+use ground::redaction::Redactor;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -27,7 +28,7 @@ impl Mirror {
     /// Like [`Mirror::new`], but removes these secrets from the events.
     pub fn hiding(secrets: &[String]) -> (Mirror, Turn) {
         let (turn, words, publish) = Turn::run_elsewhere();
-        (Mirror { audience: Audience::new(true, secrets), words, publish }, turn)
+        (Mirror { audience: Audience::new(true, Redactor::of(secrets)), words, publish }, turn)
     }
 
     /// Passes on events of the turn. Waits for room while a listener is behind.

@@ -4,7 +4,7 @@
 use super::Turn;
 use super::mirror::Mirror;
 use super::request::TurnRequest;
-use ground::redaction::{Redactor, Secret};
+use ground::redaction::Redactor;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -49,7 +49,7 @@ pub async fn show_request(on_turn: &OnTurn, request: &mut TurnRequest, secrets: 
 /// Shows a turn that is about to begin. `secrets` are redacted in everything that the observer gets.
 pub async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &[String]) -> (Mirror, Variables) {
     let (mirror, seen) = Mirror::hiding(secrets);
-    let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
+    let redactor = Redactor::of(secrets);
     let facts = json!({
         "provider": shown.provider,
         "prompt": redactor.redact(shown.prompt),
