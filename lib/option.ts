@@ -123,6 +123,11 @@ export const check = {
     },
 }
 
+/** The fields without those that are `undefined`. */
+export function givenOf<T extends object>(fields: T | undefined): T {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined)) as T
+}
+
 /** Refuses a name that no environment variable can have. */
 export function checkVariableName(path: string, name: string): void {
   if (name !== '' && !/[=\0]/.test(name)) return

@@ -15,7 +15,7 @@ import { rowsOf, runTable } from './agents/run.mjs'
 import { chosen, writeTable } from './cases.mjs'
 import { prepare, root } from '../scripts/setup.mjs'
 
-/** Of those whose packages ask for a newer one than this. */
+/** Node's major version for agents whose packages ask for a newer Node than this one. */
 const NODE = 22
 const seenFile = join(root, 'fixtures', 'agents-seen.json')
 
@@ -54,7 +54,7 @@ function compare() {
   const seen = JSON.parse(readFileSync(seenFile, 'utf8'))
   const now = Object.fromEntries(
     installed.map(({ name, version }) => {
-      // Of the cases that were not asked for, what was seen of the same version.
+      // Cases that were not asked for keep the word that was seen of the same version.
       const isSame = titles.length < Object.keys(every).length && seen[name]?.version === version
       return [name, { version, cases: { ...(isSame && seen[name].cases), ...results[name] } }]
     }),

@@ -1,4 +1,4 @@
-// What the trials share: choosing, running and waiting for cases, and the tables that they leave in target/trials.
+// Shared by the trials: choosing, running and waiting for cases, and the tables that they leave in target/trials.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../scripts/step.mjs'

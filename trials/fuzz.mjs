@@ -23,7 +23,7 @@ const { values } = parseArgs({
 
 const home = join(root, 'target', 'fuzz')
 const kept = join(root, 'fuzz', 'corpus')
-/** What is reached is counted by each block of code, and what is compared is told. */
+/** Counts each block of code that is reached, and tells the fuzzer which values are compared. */
 const flags = [
   '--cfg fuzzing',
   '-Cpasses=sancov-module',
@@ -34,7 +34,7 @@ const flags = [
 ].join(' ')
 /** Longer inputs find little that these do not, and slowly. */
 const MAX_BYTES = 4096
-/** Of an input that is committed. */
+/** Longest input that is committed. */
 const MAX_KEPT_BYTES = 1024
 const MAX_KEPT = 60
 

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What each trial says of itself in its first lines. */
+/** The description of each trial, from its first lines. */
 const heads = new Map(
   readdirSync(import.meta.dirname)
     .filter((file) => file.endsWith('.mjs'))

@@ -25,6 +25,7 @@ import type {
   SessionFsSqliteTransactionErrorClass,
   SessionFsStatResult,
 } from './generated'
+import { givenOf } from '../option'
 
 export type { SessionFsSqliteQueryType, SessionFsSqliteTransactionErrorClass }
 
@@ -218,7 +219,7 @@ export function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHa
     rm: ({ path, recursive, force }) => doing(() => provider.rm(path, recursive ?? false, force ?? false)),
     rename: ({ src, dest }) => doing(() => provider.rename(src, dest)),
     sqliteQuery: async ({ queryType, query, params }) =>
-      (await sqlite().query(queryType, query, definedOnly(params as SqliteParams))) ?? {
+      (await sqlite().query(queryType, query, params && givenOf(params as SqliteParams))) ?? {
         rows: [],
         columns: [],
         rowsAffected: 0,
@@ -242,7 +243,7 @@ async function transact(
   try {
     const prepared = statements.map((one) => ({
       ...one,
-      params: definedOnly(one.params as SqliteParams),
+      params: one.params && givenOf(one.params as SqliteParams),
     }))
     return { results: (await transaction(prepared)).map((result) => ({ ...result })) }
   } catch (error) {
@@ -252,8 +253,4 @@ async function transact(
       error instanceof Error ? error.message : String(error),
     )
   }
-}
-
-function definedOnly(params: SqliteParams | undefined): SqliteParams | undefined {
-  return params && Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined))
 }

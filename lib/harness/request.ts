@@ -3,7 +3,7 @@ import { toJson } from '../json'
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
-import { check, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
+import { check, checkOptions, givenOf, optionsOf, show, type Checks, type Crossing } from '../option'
 import { checkNoCheckout, checkWorktree, type WorktreeOptions } from './checkout'
 import { ofATurn } from './foreign_option'
 import { environmentChanges, folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
@@ -390,11 +390,6 @@ export function checkHarnessOptions(options: unknown): void {
   if ((options as HarnessOptions).provider === undefined) {
     throw invalidOption('provider', `is missing; there are ${native.providerNames().join(', ')}`)
   }
-}
-
-/** The options without those that are `undefined`. */
-export function givenOf<T extends object>(options: T | undefined): T {
-  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
 }
 
 /** The harness's options are the turn's defaults; `undefined` counts as absent, env and retry go name by name. */

@@ -1,7 +1,8 @@
 // Attempts at jobs with a handler, as metrics. There is a watch only where an SDK was set up when the attempt begins.
 import type * as OpenTelemetry from '@opentelemetry/api'
 import { elapsedMs } from '../host'
-import { given, instrumentsBy, openTelemetry, quietly } from './open_telemetry'
+import { givenOf } from '../option'
+import { instrumentsBy, openTelemetry, quietly } from './open_telemetry'
 
 /** Boundaries of the histogram, in seconds: handlers take milliseconds, or hours. */
 const BOUNDARIES_S = [0.01, 0.04, 0.16, 0.64, 2.56, 10, 30, 60, 300, 900, 3600]
@@ -17,13 +18,13 @@ export function watchJob({ queue, handler }: { queue?: string; handler?: string 
   const instruments = api ? quietly(() => instrumentsOf(api)) : undefined
   if (!instruments) return undefined
   const startedMs = elapsedMs()
-  const attributes = given({ 'sheepdog.job.queue': queue, 'sheepdog.job.handler': handler })
+  const attributes = givenOf({ 'sheepdog.job.queue': queue, 'sheepdog.job.handler': handler })
   quietly(() => instruments.active.add(1, attributes))
   return (errorCode: string | undefined) => {
     const seconds = (elapsedMs() - startedMs) / 1000
     quietly(() => {
       instruments.active.add(-1, attributes)
-      instruments.durations.record(seconds, given({ ...attributes, 'error.type': errorCode }))
+      instruments.durations.record(seconds, givenOf({ ...attributes, 'error.type': errorCode }))
     })
   }
 }

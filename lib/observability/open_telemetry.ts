@@ -73,7 +73,3 @@ export function fail(
 export function errorType(error: Error): string {
   return (error as { code?: string }).code ?? error.name
 }
-
-export function given(attributes: OpenTelemetry.Attributes): OpenTelemetry.Attributes {
-  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
-}

@@ -3,12 +3,12 @@ import type * as OpenTelemetry from '@opentelemetry/api'
 import type { RunResult } from '../process'
 import { basename } from 'node:path'
 import { elapsedMs, folderName } from '../host'
+import { givenOf } from '../option'
 import { channels, nextId, publish } from './channel'
 import {
   environmentOf,
   errorType,
   fail,
-  given,
   instrumentsBy,
   openTelemetry,
   quietly,
@@ -72,7 +72,7 @@ function endSpan(
 ): void {
   if (result)
     span.setAttributes(
-      given({
+      givenOf({
         'process.pid': result.pid,
         'process.exit.code': result.exitCode ?? undefined,
         'sheepdog.process.signal': result.signal ?? undefined,
@@ -97,7 +97,7 @@ function count(
   durationMs: number,
 ): void {
   quietly(() => {
-    const attributes = given({ 'process.executable.name': basename(command), 'error.type': type })
+    const attributes = givenOf({ 'process.executable.name': basename(command), 'error.type': type })
     durationsOf(api).record(durationMs / 1000, attributes)
   })
 }

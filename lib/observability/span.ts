@@ -3,7 +3,8 @@ import type * as OpenTelemetry from '@opentelemetry/api'
 import type { AgentName } from '../harness/agent_program'
 import type { ProviderName } from '../harness/request'
 import type { AgentUsage, TurnResult } from '../harness/result'
-import { environmentOf, errorType, fail, given, openTelemetry, quietly, scope } from './open_telemetry'
+import { givenOf } from '../option'
+import { environmentOf, errorType, fail, openTelemetry, quietly, scope } from './open_telemetry'
 
 type Span = OpenTelemetry.Span
 type Attributes = OpenTelemetry.Attributes
@@ -46,7 +47,7 @@ export class TurnSpan {
     const tracer = api.trace.getTracer(...scope())
     const parent = api.context.active()
     const kind = api.SpanKind.INTERNAL
-    const options = { kind, attributes: given(attributes) }
+    const options = { kind, attributes: givenOf(attributes) }
     const span = quietly(() => tracer.startSpan(`invoke_agent ${agent}`, options, parent))
     return span && api.isSpanContextValid(span.spanContext()) ? new TurnSpan(api, span, parent) : undefined
   }
@@ -70,7 +71,7 @@ export class TurnSpan {
   /** `until`: when it goes on, where that is a usage limit's end. */
   onRetry(message: string, until: Date | undefined): void {
     const attributes = { 'sheepdog.message': message, 'sheepdog.until': until?.toISOString() }
-    this.#span.addEvent('sheepdog.retry', given(attributes))
+    this.#span.addEvent('sheepdog.retry', givenOf(attributes))
   }
 
   startTool(name: string, toolCallId: string): EndTool | undefined {
@@ -105,7 +106,7 @@ export function activeEnvironment(): Record<string, string> {
 }
 
 function resultAttributes({ sessionId, model, usage, attempts, toolCalls }: TurnResult): Attributes {
-  return given({
+  return givenOf({
     'gen_ai.conversation.id': sessionId,
     'gen_ai.response.model': model,
     ...(usage && usageAttributes(usage)),

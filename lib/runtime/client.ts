@@ -5,7 +5,7 @@ import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
 import { LONGEST_TIMER_MS, timers } from '../host'
 import { native } from '../native'
-import { check, checkNoCallback, checkOptions } from '../option'
+import { check, checkNoCallback, checkOptions, givenOf } from '../option'
 import { host } from './host'
 import { FileReceiver, type ReceiveOptions, type Receiver } from './receiver'
 import {
@@ -414,8 +414,7 @@ function uploadOf({
   attempts,
   error: reason,
 }: Uploaded): ArtifactUpload {
-  const upload = { path, status, bytes, sha256, attempts, reason }
-  return Object.fromEntries(Object.entries(upload).filter(([, value]) => value !== undefined)) as never
+  return givenOf({ path, status, bytes, sha256, attempts, reason }) as ArtifactUpload
 }
 
 function lengthOf(event: Told): number {

@@ -92,7 +92,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// See [`Redactor::new`], which takes time: one for a session, not one for each of its turns.
+    /// As [`Redactor::new`], from texts. Building one takes time: clone it where it is needed again.
     pub fn of(secrets: &[String]) -> Self {
         Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())))
     }

@@ -1,9 +1,9 @@
 // Options of a session, in the form that the core takes.
 import type { AgentSpec, OpenSpec } from '../../../native/native'
-import type { Crossing, NothingLeft } from '../../option'
+import { givenOf, type Crossing, type NothingLeft } from '../../option'
 import { checkNoCheckout } from '../checkout'
 import { serverSpecs } from '../mcp_server'
-import { agentSpec, givenOf, harnessChecks, type HarnessOptions } from '../request'
+import { agentSpec, harnessChecks, type HarnessOptions } from '../request'
 import { openChecks, type OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
 

@@ -91,7 +91,7 @@ impl Line<'_> {
         Json { text: self.0.line, tokens: &self.0, token: 0 }
     }
 
-    /// Whether [`keep_halves`](super::keep_halves) may find anything in it. That takes a look at one byte after the other; this does not.
+    /// Whether [`keep_halves`](super::keep_halves) may find anything in it. The answer comes from the index, and from one search for a byte.
     pub fn may_have_halves(&self) -> bool {
         self.0.has_backslash || has_mark(self.0.line)
     }
