@@ -52,8 +52,8 @@ describe('sheepdog run', () => {
       'print("sheepdog", started.pid, flush=True)',
       'sys.exit(started.wait())',
     ].join('\n')
-    // It runs until it is ended, however late a busy machine stops and continues it.
-    const words = [command, 'run', ...sh('echo program $$; while :; do sleep 0.05; done')]
+    // It runs until it is ended, however late a busy machine stops and continues it. A shell that waits for its vfork is not stopped.
+    const words = [command, 'run', ...sh('echo program $$; exec sleep 3600')]
     const parent = spawnChild('python3', ['-c', shell, process.execPath, ...words], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
