@@ -72,13 +72,17 @@ impl Awake {
 
     /// How long this process was stopped since this handle exists.
     pub fn lost(&self) -> Duration {
+        self.lost_at(Instant::now())
+    }
+
+    fn lost_at(&self, now: Instant) -> Duration {
         let mut heart = lock(&HEART);
         if heart.task.as_ref().is_none_or(JoinHandle::is_finished) {
             // There was no heartbeat task, so the time since the last beat is unknown.
             heart.rest.last_beat = None;
             heart.task = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.spawn(beat()));
         }
-        heart.rest.beat(ORIGIN.elapsed());
+        heart.rest.beat(now.saturating_duration_since(*ORIGIN));
         heart.rest.lost.saturating_sub(self.before)
     }
 
@@ -90,12 +94,13 @@ impl Awake {
     /// Now, on the clock that rests while this process is stopped.
     pub fn now(&self) -> Instant {
         let now = Instant::now();
-        now.checked_sub(self.lost()).unwrap_or(now)
+        now.checked_sub(self.lost_at(now)).unwrap_or(now)
     }
 
     /// As [`Awake::now`], with the time for which this process was stopped since the last call.
     pub fn tick(&mut self) -> (Instant, Duration) {
-        let (now, lost) = (Instant::now(), self.lost());
+        let now = Instant::now();
+        let lost = self.lost_at(now);
         let gap = lost.saturating_sub(std::mem::replace(&mut self.known, lost));
         (now.checked_sub(lost).unwrap_or(now), gap)
     }
