@@ -9,6 +9,7 @@ use super::sandbox::AgentSandboxSpec;
 use agents::harness::{AgentRequest, AgentTraits, Provider};
 use ground::error::{Error, ErrorCode};
 use ground::os::HostFolder;
+use ground::redaction::Redactor;
 use napi_derive::napi;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -140,7 +141,7 @@ impl AgentSpec {
         give(&mut agent.limits.idle, idle_timeout_ms.map(Millis::limit));
         give(&mut agent.limits.tool_idle, tool_idle_timeout_ms.map(Millis::limit));
         give(&mut agent.limits.total, timeout_ms.map(Millis::limit));
-        give(&mut agent.redact, redact);
+        give(&mut agent.redact, redact.map(Redactor::new));
         give(&mut agent.record, record.map(|folder| Some(absolute(folder))));
         give(&mut agent.max_record_bytes, max_record_bytes.map(|bytes| Some(bytes as u64)));
         give(&mut agent.name, name.map(Some));

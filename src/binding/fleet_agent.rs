@@ -283,7 +283,7 @@ mod tests {
         assert!(request.retry_after_tools);
         assert_eq!((request.images, request.extra_args), (vec!["a.png".into()], vec!["-x".to_owned()]));
         assert!(matches!(&request.mcp_servers[..], [McpServer::Http { headers, .. }] if headers.len() == 1));
-        assert_eq!(agent.redact, ["secret"]);
+        assert!(agent.redact.secrets().map(|secret| secret.expose().to_owned()).eq(["secret"]));
     }
 
     #[test]

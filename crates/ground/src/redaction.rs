@@ -14,7 +14,7 @@ use crate::words::Words;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[REDACTED]";
@@ -82,33 +82,51 @@ pub fn names_a_secret(name: &str) -> bool {
 
 /// Redacts secrets in one stream. Streams that are read in parallel (stdout, stderr) need one redactor each: clone it, which is
 /// cheap.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Redactor {
-    words: Arc<Words>,
-    /// Number of secrets.
-    secrets: usize,
+    shared: Arc<Shared>,
     /// Bytes at the end of the pushed text that may be the beginning of a secret.
     held: Vec<u8>,
 }
 
+/// What clones share.
+#[derive(Default)]
+struct Shared {
+    secrets: BTreeSet<String>,
+    /// Built at the first search, because that takes time.
+    words: OnceLock<Words>,
+}
+
 impl Redactor {
-    /// As [`Redactor::new`], from texts. Building one takes time: clone it where it is needed again.
-    pub fn of(secrets: &[String]) -> Self {
-        Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())))
+    /// Empty secrets are ignored, because they would match everywhere. Each secret is also searched in its JSON forms.
+    pub fn new(secrets: impl IntoIterator<Item = impl Into<Secret>>) -> Self {
+        let secrets = secrets.into_iter().map(|secret| secret.into().0).filter(|secret| !secret.is_empty());
+        let shared = Shared { secrets: secrets.collect(), words: OnceLock::new() };
+        Redactor { shared: Arc::new(shared), held: Vec::new() }
     }
 
-    /// Empty secrets are ignored, because they would match everywhere. Each secret is also searched in its JSON forms.
-    pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        let secrets: BTreeSet<String> = secrets.into_iter().map(|secret| secret.0).collect();
-        let forms = secrets.iter().flat_map(|secret| {
-            std::iter::once(secret.clone()).chain(json_forms(secret)).map(String::into_bytes)
-        });
-        let words = Arc::new(Words::new(forms));
-        Redactor {
-            words,
-            secrets: secrets.iter().filter(|secret| !secret.is_empty()).count(),
-            held: Vec::new(),
-        }
+    /// A redactor of these secrets too.
+    #[must_use]
+    pub fn with(&self, secrets: impl IntoIterator<Item = impl Into<Secret>>) -> Self {
+        Redactor::new(self.secrets().chain(secrets.into_iter().map(Into::into)))
+    }
+
+    /// Whether it needs nothing more to redact this one.
+    pub fn knows(&self, secret: &str) -> bool {
+        secret.is_empty() || self.shared.secrets.contains(secret)
+    }
+
+    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
+        self.shared.secrets.iter().map(|secret| Secret::new(secret.as_str()))
+    }
+
+    fn words(&self) -> &Words {
+        let secrets = &self.shared.secrets;
+        self.shared.words.get_or_init(|| {
+            Words::new(secrets.iter().flat_map(|secret| {
+                std::iter::once(secret.clone()).chain(json_forms(secret)).map(String::into_bytes)
+            }))
+        })
     }
 
     /// Redacts all strings of a value, the names of fields included.
@@ -165,7 +183,7 @@ impl Redactor {
 
     /// Whether there are no secrets to search for.
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.shared.secrets.is_empty()
     }
 
     /// Takes the next chunk; returns the text that is safe to pass on.
@@ -212,7 +230,7 @@ impl Redactor {
             return pieces.to_vec();
         }
         let whole = pieces.concat();
-        let found = self.words.find(whole.as_bytes(), true).words;
+        let found = self.words().find(whole.as_bytes(), true).words;
         let mut next = found.iter().peekable();
         let mut begin = 0;
         let mut redacted = Vec::with_capacity(pieces.len());
@@ -241,7 +259,7 @@ impl Redactor {
 
     /// The bytes up to the undecided part, redacted, and the position where the undecided part begins.
     fn replaced(&self, bytes: &[u8], ended: bool) -> (Vec<u8>, usize) {
-        let found = self.words.find(bytes, ended);
+        let found = self.words().find(bytes, ended);
         let mut out = Vec::with_capacity(bytes.len());
         let mut kept = 0;
         for word in found.words {
@@ -319,7 +337,10 @@ fn json_form(text: &str, style: JsonStyle) -> String {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Redactor").field("secrets", &self.secrets).finish_non_exhaustive()
+        formatter
+            .debug_struct("Redactor")
+            .field("secrets", &self.shared.secrets.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -55,7 +55,7 @@ impl HarnessAgent {
         if let Some(schema) = schema_of(invocation)? {
             request.schema = Some(schema);
         }
-        request.agent.redact.extend(invocation.secrets.iter().cloned());
+        request.agent.redact = request.agent.redact.with(invocation.secrets.clone());
         request.has_listener = true;
         Ok(request)
     }

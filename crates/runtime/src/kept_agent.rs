@@ -31,7 +31,7 @@ impl KeptAgent {
             cwd: agent.cwd.as_ref(),
             resume: session.map(Session::id).or(agent.resume.as_deref()),
         };
-        let secrets = [agent.redact.as_slice(), &invocation.secrets].concat();
+        let secrets = agent.redact.with(invocation.secrets.clone());
         let (mirror, _) = show(self.on_turn.as_ref()?, shown, &secrets).await;
         Some(mirror)
     }
@@ -54,7 +54,7 @@ impl KeptAgent {
         let mut request = self.defaults.clone();
         set_up(&mut request.agent, &setup.system_prompt, &setup.model);
         request.agent.environment.changes.extend(setup.environment.iter().cloned());
-        request.agent.redact.extend(setup.secrets.iter().cloned());
+        request.agent.redact = request.agent.redact.with(setup.secrets.clone());
         if resume.is_some() {
             request.agent.resume = resume;
         }

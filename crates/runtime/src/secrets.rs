@@ -4,8 +4,8 @@
 //! protocol are not, and neither are the paths by which files are found.
 
 use super::wire::client_message::{CommandExecution, Invocation};
-use ground::redaction::{Redactor, Secret};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use ground::redaction::Redactor;
+use std::collections::{BTreeMap, HashSet};
 
 /// Words in a variable's name that make its value a secret without being listed.
 const CREDENTIAL_WORDS: [&str; 13] = [
@@ -30,16 +30,9 @@ const MIN_GUESSED_BYTES: usize = 5;
 const MAX_SECRETS_BYTES: usize = 1 << 20;
 
 /// The secrets that a session knows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SessionSecrets {
-    values: BTreeSet<String>,
     redactor: Redactor,
-}
-
-impl Default for SessionSecrets {
-    fn default() -> SessionSecrets {
-        SessionSecrets { values: BTreeSet::new(), redactor: Redactor::new([]) }
-    }
 }
 
 impl SessionSecrets {
@@ -73,22 +66,19 @@ impl SessionSecrets {
             names.contains(name.as_str()) || (names_a_credential(name) && value.len() >= MIN_GUESSED_BYTES)
         };
         let in_environments = environments.flatten().filter(is_secret).map(|(_, value)| value);
-        let new: BTreeSet<&String> = listed
-            .iter()
-            .chain(in_environments)
-            .filter(|value| !value.is_empty() && !self.values.contains(*value))
-            .collect();
+        let new = listed.iter().chain(in_environments).filter(|value| !self.redactor.knows(value));
+        let new: Vec<&str> = new.map(String::as_str).collect();
         if new.is_empty() {
             return Ok(());
         }
-        let bytes: usize = self.values.iter().chain(new.iter().copied()).map(String::len).sum();
+        let learned = self.redactor.with(new);
+        let bytes: usize = learned.secrets().map(|secret| secret.expose().len()).sum();
         if bytes > MAX_SECRETS_BYTES {
             return Err(format!(
                 "secrets_to_redact: a session may have {MAX_SECRETS_BYTES} bytes of secrets, not {bytes}"
             ));
         }
-        self.values.extend(new.into_iter().cloned().collect::<Vec<_>>());
-        self.redactor = Redactor::new(self.values.iter().map(|value| Secret::new(value.clone())));
+        self.redactor = learned;
         Ok(())
     }
 }

@@ -87,10 +87,9 @@ fn incomplete_tail(bytes: &[u8], valid_up_to: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ground::redaction::Secret;
 
     fn stream(secrets: &[&str]) -> TextStream {
-        TextStream::new(Redactor::new(secrets.iter().map(|secret| Secret::from(*secret))))
+        TextStream::new(Redactor::new(secrets.iter().copied()))
     }
 
     #[test]

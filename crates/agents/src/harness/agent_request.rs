@@ -21,7 +21,7 @@ use ground::os::{
     DEFAULT_PATH, HostFolder, PATH_SEPARATOR, TEMPORARY_VARIABLES, is_same_variable, native_variable,
 };
 use ground::record::{Place, RecordSpec};
-use ground::redaction::Secret;
+use ground::redaction::{Redactor, Secret};
 use process::{
     Containment, Environment, EnvironmentBase, Hosts, Metering, Network, ProcessSpec, Sandbox,
     contained_folders, secrets_of,
@@ -55,7 +55,8 @@ pub struct AgentRequest {
     pub resume: Option<String>,
     /// Time limits. In a session `start` bounds every request except prompts; the other limits are the defaults of its prompts.
     pub limits: ClockLimits,
-    pub redact: Vec<String>,
+    /// The caller's secrets.
+    pub redact: Redactor,
     /// The folder in which the turn or session creates the folder of its record.
     pub record: Option<PathBuf>,
     pub max_record_bytes: Option<u64>,
@@ -86,7 +87,7 @@ impl AgentRequest {
             sandbox: None,
             resume: None,
             limits: ClockLimits::default(),
-            redact: Vec::new(),
+            redact: Redactor::default(),
             record: None,
             max_record_bytes: None,
             name: None,
@@ -299,7 +300,7 @@ impl AgentRequest {
         spec.secrets = secrets_of(&self.environment);
         let hidden = self.hosts().map(|hosts| hosts.egress().secrets()).unwrap_or_default();
         spec.secrets.extend(hidden.into_iter().map(Secret::new));
-        spec.secrets.extend(self.redact.iter().map(|secret| Secret::new(secret.as_str())));
+        spec.secrets.extend(self.redact.secrets());
         spec.max_bytes = self.max_record_bytes.unwrap_or(spec.max_bytes);
         Some(spec)
     }

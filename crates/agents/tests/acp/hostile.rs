@@ -5,6 +5,7 @@ use agents::acp::{McpServer, PromptRequest};
 use agents::harness::{AgentEvent, EventSink, Provider};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ground::redaction::Redactor;
 use process::Strays;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -184,7 +185,7 @@ async fn no_secret_leaves_by_an_error_or_a_history() {
     const SECRET: &str = "s3cr3t-value";
     let hiding = |start: &str, resume: bool| {
         let mut open = request(Provider::ClaudeCode, 1, start);
-        open.agent.redact = vec![SECRET.into()];
+        open.agent.redact = Redactor::new([SECRET]);
         open.agent.resume = resume.then(|| "s".into());
         open
     };
@@ -248,7 +249,7 @@ async fn a_session_that_comes_back_empty_is_told() {
 async fn no_secret_leaves_by_a_refused_wish_or_a_name_of_a_setting() {
     const SECRET: &str = "s3cr3t-value";
     let mut open = request(Provider::ClaudeCode, 1, "settings-tell-secret");
-    open.agent.redact = vec![SECRET.into()];
+    open.agent.redact = Redactor::new([SECRET]);
     let agent = opened(open).await;
     let errors = [
         agent.session.set_mode("default".into()).await.unwrap_err(),

@@ -2,6 +2,7 @@ use crate::support::{Opened, code, error_code, millis, opened, request, text, tr
 use agents::acp::{Level, PromptRequest};
 use agents::harness::{AgentEvent, Provider};
 use agents::model::Schema;
+use ground::redaction::Redactor;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -329,7 +330,7 @@ async fn steering_is_for_agents_that_offer_it() {
 #[tokio::test]
 async fn secrets_end_here() {
     let mut open = request(Gemini, 1, "");
-    open.agent.redact = vec!["hunter2".into()];
+    open.agent.redact = Redactor::new(["hunter2"]);
     let agent = opened(open).await;
     let mut events = agent.session.events();
     let outcome = agent.prompt("echo hunter2").await;

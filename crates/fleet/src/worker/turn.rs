@@ -7,6 +7,7 @@ use crate::fault::JobFault;
 use agents::harness::observer::{OnTurn, show_request};
 use agents::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, Usage};
 use agents::start;
+use ground::redaction::Redactor;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub async fn run_turn(
 ) -> Result<Value, JobFault> {
     let mut mirror = None;
     if let Some(on_turn) = on_turn {
-        mirror = Some(show_request(on_turn, &mut request, &[]).await);
+        mirror = Some(show_request(on_turn, &mut request, &Redactor::default()).await);
     }
     let (in_passing, untold) = watch::channel(Usage::default());
     request.in_passing = Some(Arc::new(in_passing));

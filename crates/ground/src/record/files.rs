@@ -245,7 +245,6 @@ mod tests {
     use super::super::buffer::Buffer;
     use super::*;
     use crate::os::ContainedFolders;
-    use crate::redaction::Secret;
     use serde_json::json;
     use std::fs::read_to_string;
     use std::path::Path;
@@ -260,7 +259,7 @@ mod tests {
 
     fn files(folder: &Path, secret: &str, max_bytes: u64) -> Files {
         let folder = HeldFolder::make(folder, &ContainedFolders::default()).unwrap();
-        Files::new(Arc::new(folder), Redactor::new([Secret::new(secret)]), max_bytes)
+        Files::new(Arc::new(folder), Redactor::new([secret]), max_bytes)
     }
 
     #[test]

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn redactor(secrets: &[&str]) -> Redactor {
-    Redactor::new(secrets.iter().map(|secret| Secret::from(*secret)))
+    Redactor::new(secrets.iter().copied())
 }
 
 /// The definition of redaction, as a simple and slow function.
@@ -31,7 +31,7 @@ fn naive(secrets: &[String], text: &str) -> String {
 #[test]
 fn an_error_is_redacted_with_its_facts_and_causes() {
     use crate::error::ErrorCode;
-    let redactor = Redactor::new(["hunter2".into()]);
+    let redactor = Redactor::new(["hunter2"]);
     let cause = Error::new(ErrorCode::ConnectionLost, "hunter2 was refused");
     let error = Error::new(ErrorCode::AgentFailed, "no hunter2").with("kind", "hunter2").caused_by(cause);
     let clean = redactor.redact_error(&error);
@@ -133,7 +133,7 @@ fn many_secrets_and_hard_ones_take_one_pass() {
     let mut secrets: Vec<String> = (0..20_000).map(|number| format!("secret-number-{number}")).collect();
     // At each position of the text this secret begins to match, but it never matches whole.
     secrets.push(format!("{}b", "a".repeat(100_000)));
-    let mut redactor = Redactor::new(secrets.into_iter().map(Secret::from));
+    let mut redactor = Redactor::new(secrets);
     let text = format!("{} secret-number-77 ", "a".repeat(50_000)).repeat(40);
     let mut out = redactor.push(text.as_bytes());
     out.extend(redactor.flush());
@@ -160,7 +160,7 @@ proptest! {
         text in "[abcé]{0,60}",
         cuts in prop::collection::vec(0usize..80, 0..8),
     ) {
-        let mut redactor = Redactor::new(secrets.iter().map(|secret| Secret::from(secret.as_str())));
+        let mut redactor = Redactor::new(secrets.iter().map(String::as_str));
         let longest = secrets.iter().map(String::len).max().unwrap_or(0);
         let expected = naive(&secrets, &text);
         prop_assert_eq!(redactor.redact(&text), expected.as_str());
@@ -180,7 +180,7 @@ proptest! {
 
     #[test]
     fn text_comes_out_in_whole_characters(secrets in secrets(), chunks in prop::collection::vec("[abcé]{0,9}", 0..9)) {
-        let mut redactor = Redactor::new(secrets.iter().map(|secret| Secret::from(secret.as_str())));
+        let mut redactor = Redactor::new(secrets.iter().map(String::as_str));
         let mut out = String::new();
         for chunk in &chunks {
             out.push_str(&redactor.push_text(chunk));
@@ -191,7 +191,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_taken(secrets in secrets(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let mut redactor = Redactor::new(secrets.into_iter().map(Secret::from));
+        let mut redactor = Redactor::new(secrets);
         redactor.push(&bytes);
         redactor.flush();
     }

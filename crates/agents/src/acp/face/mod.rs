@@ -107,7 +107,7 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let mut client = Client { input, framer: LineFramer::new(MAX_LINE_BYTES), output };
     let mut aborted = std::pin::pin!(aborted);
-    let clean = Audience::new(false, Redactor::of(&request.agent.redact));
+    let clean = request.agent.redact.clone();
     let served = async {
         let allowance = request.allowance()?;
         allowance.check()?;
@@ -142,7 +142,7 @@ async fn run(
     aborted: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let Ready { agent, spec, folder, record, request, .. } = ready;
-    let mut recorder = Audience::new(false, Redactor::of(&request.agent.redact));
+    let mut recorder = Audience::new(false, request.agent.redact.clone());
     recorder.keep(record);
     let process = process::spawn(spec);
     let started = process.started().await.and_then(|_| {
@@ -159,7 +159,7 @@ async fn run(
                 process: process.clone(),
                 gate,
                 client,
-                redactor: Redactor::of(&request.agent.redact),
+                redactor: request.agent.redact.clone(),
                 for_log: Vec::new(),
                 for_agent: Bytes::new(),
                 stuck: None,

@@ -36,7 +36,6 @@ use ground::error::{Error, ErrorCode};
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use ground::os::{Awake, Claim};
 use ground::record::RecordFacts;
-use ground::redaction::Redactor;
 use ground::trace::{self, SESSION, debug};
 use process::{Metered, Refused};
 use std::ops::ControlFlow;
@@ -112,7 +111,7 @@ impl Owner {
         allowance: Allowance,
         (account, slot): (HeldAccount, Slot),
     ) -> (Self, Incoming) {
-        let mut recorder = Audience::new(false, Redactor::of(&request.agent.redact));
+        let mut recorder = Audience::new(false, request.agent.redact.clone());
         recorder.keep(opened.record);
         let shaken = opened.shaken;
         let awake = Awake::new();

@@ -10,7 +10,6 @@ use crate::harness::Provider;
 use crate::harness::clock::{Due, Sample};
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
-use ground::redaction::Redactor;
 use ground::trace::{SESSION, debug};
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -221,7 +220,7 @@ impl Owner {
 
     /// An error as its user may see it.
     pub(super) fn redacted(&self, error: &Error) -> Error {
-        Redactor::of(&self.session.request.agent.redact).redact_error(error)
+        self.session.request.agent.redact.redact_error(error)
     }
 
     pub(super) fn gone(&self) -> Error {

@@ -10,7 +10,6 @@ use crate::acp::wire::update::AgentFault;
 use crate::harness::turn::audience::Audience;
 use crate::harness::{AgentEvent, EventSink};
 use ground::error::{Error, ErrorCode};
-use ground::redaction::Redactor;
 use process::Strays;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -74,7 +73,7 @@ impl Owner {
 
     /// Adds a listener. One that comes in the middle of a turn first gets the start of that turn.
     pub(super) fn on_listen(&mut self, sink: Box<dyn EventSink>) {
-        let mut audience = Audience::new(true, Redactor::of(&self.session.request.agent.redact));
+        let mut audience = Audience::new(true, self.session.request.agent.redact.clone());
         audience.listen(sink);
         if let Some(active) = &self.turns.active {
             audience.tell(vec![AgentEvent::TurnStart { turn: active.turn, by: "prompt" }]);

@@ -88,7 +88,7 @@ pub(super) async fn open_in(
 ) -> Result<Session, Error> {
     let allowance = request.allowance()?;
     allowance.check()?;
-    let clean = Redactor::of(&request.agent.redact);
+    let clean = request.agent.redact.clone();
     let opened = open_session(&request, aborted).await;
     let mut opened = opened.map_err(|error| clean.redact_error(&error))?;
     let (orders, received) = unbounded_channel();

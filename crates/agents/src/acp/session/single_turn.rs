@@ -36,7 +36,7 @@ pub fn start_turn(
     ground::task::spawn(async move {
         let mut owner = Owner {
             // The events of the session are without secrets already.
-            audience: Mutex::new(Audience::new(request.has_listener, Redactor::of(&[]))),
+            audience: Mutex::new(Audience::new(request.has_listener, Redactor::default())),
             orders,
             limits,
             started: Instant::now(),

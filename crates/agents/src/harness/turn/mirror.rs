@@ -22,13 +22,13 @@ pub struct Mirror {
 impl Mirror {
     /// And the handle of those who look. Secrets were taken out of what it is told.
     pub fn new() -> (Mirror, Turn) {
-        Mirror::hiding(&[])
+        Mirror::hiding(&Redactor::default())
     }
 
     /// Like [`Mirror::new`], but removes these secrets from the events.
-    pub fn hiding(secrets: &[String]) -> (Mirror, Turn) {
+    pub fn hiding(secrets: &Redactor) -> (Mirror, Turn) {
         let (turn, words, publish) = Turn::run_elsewhere();
-        (Mirror { audience: Audience::new(true, Redactor::of(secrets)), words, publish }, turn)
+        (Mirror { audience: Audience::new(true, secrets.clone()), words, publish }, turn)
     }
 
     /// Passes on events of the turn. Waits for room while a listener is behind.
@@ -127,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn secrets_are_in_nothing_that_is_told() {
-        let (mirror, turn) = Mirror::hiding(&["hunter2-hunter2".to_owned()]);
+        let (mirror, turn) = Mirror::hiding(&Redactor::new(["hunter2-hunter2"]));
         let mut result = TurnResult::empty(Provider::Codex);
         result.text = "It is hunter2-hunter2.".to_owned();
         let error = ground::error::Error::new(ground::error::ErrorCode::AgentFailed, "no hunter2-hunter2")

@@ -31,7 +31,7 @@ pub struct Shown<'a> {
 
 /// Shows a turn that is about to begin, and gives its agent the observer's variables. They come first, so that any other change to
 /// the same variable overrides them.
-pub async fn show_request(on_turn: &OnTurn, request: &mut TurnRequest, secrets: &[String]) -> Mirror {
+pub async fn show_request(on_turn: &OnTurn, request: &mut TurnRequest, secrets: &Redactor) -> Mirror {
     let agent = &request.agent;
     let shown = Shown {
         provider: agent.provider.as_str(),
@@ -47,12 +47,11 @@ pub async fn show_request(on_turn: &OnTurn, request: &mut TurnRequest, secrets: 
 }
 
 /// Shows a turn that is about to begin. `secrets` are redacted in everything that the observer gets.
-pub async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &[String]) -> (Mirror, Variables) {
+pub async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &Redactor) -> (Mirror, Variables) {
     let (mirror, seen) = Mirror::hiding(secrets);
-    let redactor = Redactor::of(secrets);
     let facts = json!({
         "provider": shown.provider,
-        "prompt": redactor.redact(shown.prompt),
+        "prompt": secrets.redact(shown.prompt),
         "model": shown.model,
         "cwd": shown.cwd,
         "resume": shown.resume,

@@ -34,7 +34,6 @@ use crate::harness::verdict::tally::Tally;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc::UnboundedReceiver;
 use ground::random;
-use ground::redaction::Redactor;
 use ground::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
@@ -91,7 +90,7 @@ impl Owner {
     fn new(request: TurnRequest, limits: Vec<ConcurrencyLimit>, orders: UnboundedReceiver<Order>) -> Self {
         Owner {
             number: trace::number(),
-            audience: Audience::new(request.has_listener, Redactor::of(&request.agent.redact)),
+            audience: Audience::new(request.has_listener, request.agent.redact.clone()),
             account: HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset),
             request,
             limits,

@@ -1,5 +1,4 @@
 use super::*;
-use ground::redaction::Secret;
 
 fn status(status: u16, body: &str) -> Failure {
     Failure::Http(HttpError::Status { status, body: body.into(), retry_after: Some(Duration::from_secs(2)) })
@@ -50,7 +49,7 @@ fn one_row_per_failure() {
 
 #[test]
 fn an_error_carries_its_facts_and_no_secret() {
-    let redactor = Redactor::new([Secret::from("sk-hunter2")]);
+    let redactor = Redactor::new(["sk-hunter2"]);
     let error = status(401, "{\"error\":{\"message\":\"no such key sk-hunter2\"}}")
         .into_error("http://h", 1, &redactor);
     assert_eq!(
