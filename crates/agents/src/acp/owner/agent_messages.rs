@@ -273,7 +273,7 @@ impl Owner {
         let turn = self.turns.next();
         debug!(target: SESSION, id = self.session.number, turn, "heard that the agent began a turn of its own");
         self.turns.own = Some(OwnTurn { turn, account: Account::default(), kill_at: None });
-        self.listeners.tell_all(AgentEvent::TurnStart { turn, by: "agent" });
+        self.listeners.tell_all(&AgentEvent::TurnStart { turn, by: "agent" });
     }
 
     pub(super) fn end_own_turn(&mut self) {
@@ -281,7 +281,7 @@ impl Owner {
             debug!(target: SESSION, id = self.session.number, turn = own.turn, "the agent's own turn is over");
             self.spending.usage.on_turn(own.account.usage());
             self.work.seen_behind = true;
-            self.listeners.tell_all(AgentEvent::TurnEnd { turn: own.turn });
+            self.listeners.tell_all(&AgentEvent::TurnEnd { turn: own.turn });
         }
     }
 

@@ -45,7 +45,7 @@ impl Owner {
                 |stray| json!({ "type": "process", "pid": stray.identity.pid, "command": stray.command }),
             );
             let items: Vec<Value> = self.work.background.iter().cloned().chain(told).collect();
-            self.listeners.tell_all(AgentEvent::Background { items });
+            self.listeners.tell_all(&AgentEvent::Background { items });
         }
     }
 

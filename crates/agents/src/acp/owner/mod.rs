@@ -338,10 +338,10 @@ impl Owner {
 
     /// Sends the event to the session's listeners, and to those of the prompt under way unless the agent is in a turn of its own.
     pub(super) fn tell(&mut self, event: AgentEvent) {
+        self.listeners.tell_all(&event);
         if self.turns.active.is_some() && self.turns.own.is_none() {
-            self.listeners.for_turn.push(event.clone());
+            self.listeners.for_turn.push(event);
         }
-        self.listeners.tell_all(event);
     }
 }
 

@@ -119,7 +119,7 @@ impl Owner {
         }
         active.first(self.turns.preamble.as_deref());
         self.turns.active = Some(active);
-        self.listeners.tell_all(AgentEvent::TurnStart { turn, by: "prompt" });
+        self.listeners.tell_all(&AgentEvent::TurnStart { turn, by: "prompt" });
         self.listeners.for_turn.push(AgentEvent::Session { session_id: self.session.id.clone() });
         self.send_prompt();
     }
@@ -212,7 +212,7 @@ impl Owner {
         }
         self.tell(AgentEvent::End { ok: error.is_none() });
         if let Some(active) = &self.turns.active {
-            self.listeners.tell_all(AgentEvent::TurnEnd { turn: active.turn });
+            self.listeners.tell_all(&AgentEvent::TurnEnd { turn: active.turn });
         }
         self.listeners.flush(&self.turns);
         let Some(mut active) = self.turns.active.take() else { return };

@@ -39,8 +39,10 @@ impl Listeners {
     }
 
     /// Sends the event to the session's listeners only.
-    pub(crate) fn tell_all(&mut self, event: AgentEvent) {
-        self.for_all.push(event);
+    pub(crate) fn tell_all(&mut self, event: &AgentEvent) {
+        if self.all.iter().any(Audience::wants_events) {
+            self.for_all.push(event.clone());
+        }
     }
 
     /// Sends the event to the record only.
