@@ -1,7 +1,8 @@
 //! PURE. The reason why no program runs under guard, and the step that failed.
 
-use super::wire::Stage;
+use super::plan::Plan;
 use ground::os::Fault;
+use std::path::Path;
 
 /// The reason why the program was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,20 @@ pub(crate) struct GuardFailure {
 impl GuardFailure {
     pub(super) fn at(stage: GuardStage) -> impl Fn(Fault) -> GuardFailure {
         move |fault| GuardFailure { stage, fault }
+    }
+
+    /// The failure with the file of its step: the guard does not repeat the names that it was given.
+    pub(crate) fn on_files(mut self, program: &Path, cwd: Option<&Path>, plan: Option<&Plan>) -> Self {
+        let file = match self.stage {
+            GuardStage::Exec => Some(program),
+            GuardStage::Chdir => cwd,
+            GuardStage::SandboxPath(index) => {
+                plan.and_then(|plan| plan.paths.get(index as usize)).map(|grant| grant.path.as_path())
+            }
+            _ => None,
+        };
+        self.fault.file = file.map(Path::to_owned).or(self.fault.file);
+        self
     }
 }
 
@@ -51,21 +66,4 @@ pub(crate) enum GuardStage {
     Exec,
     /// A guard was killed meanwhile.
     Lost,
-}
-
-impl From<Stage> for GuardStage {
-    fn from(stage: Stage) -> GuardStage {
-        match stage {
-            Stage::Request => GuardStage::Request,
-            Stage::Supervise => GuardStage::Supervise,
-            Stage::Namespace => GuardStage::Namespace,
-            Stage::Cgroup => GuardStage::Cgroup,
-            Stage::Fork => GuardStage::Fork,
-            Stage::Chdir => GuardStage::Chdir,
-            Stage::Exec => GuardStage::Exec,
-            Stage::Sandbox => GuardStage::Sandbox,
-            Stage::SandboxPath(index) => GuardStage::SandboxPath(index),
-            Stage::Terminal => GuardStage::Terminal,
-        }
-    }
 }

@@ -6,7 +6,7 @@ use super::failure::{GuardFailure, GuardStage};
 use super::guarded_spawn::GuardedSpawn;
 use super::image::image;
 use super::leash::{Leash, reap_unattended};
-use super::lifeline::{Files, Launch, Line};
+use super::lifeline::{Launch, Line};
 use super::plan::Plan;
 use super::wire::{Request, Unencodable};
 use crate::launch::unix::wiring::Wiring;
@@ -74,8 +74,7 @@ pub(super) fn launch_by(
     let guard = Leash::new(pid);
     let containment = spawn.containment;
     let ends = wiring.ends;
-    let files = Files::of(spawn, cgroup.as_ref());
-    Ok(Launch { guard, unsent, containment, cgroup, ends, files })
+    Ok(Launch { guard, unsent, containment, cgroup, ends })
 }
 
 /// Whether a guard can be had, and hold this sandbox; asked by doing it. Blocks.

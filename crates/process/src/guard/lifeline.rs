@@ -2,10 +2,9 @@
 
 use super::cgroup::Cgroup;
 use super::failure::{GuardFailure, GuardStage};
-use super::guarded_spawn::GuardedSpawn;
 use super::leash::Leash;
 use super::receive::receive;
-use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, Stage, StrayCount};
+use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, StrayCount};
 use crate::launch::unix::wiring::Ends;
 use crate::spec::{Containment, ContainmentLevel};
 use ground::os::Fault;
@@ -14,7 +13,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,43 +82,6 @@ pub(crate) struct Launch {
     pub(super) containment: Containment,
     pub(super) cgroup: Option<Cgroup>,
     pub(super) ends: Ends,
-    pub(super) files: Files,
-}
-
-/// The files of a request, for messages about calls that failed on them.
-#[derive(Debug)]
-pub(super) struct Files {
-    program: PathBuf,
-    cwd: Option<PathBuf>,
-    cgroup: Option<PathBuf>,
-    sandbox: Vec<PathBuf>,
-}
-
-impl Files {
-    pub(super) fn of(spawn: &GuardedSpawn<'_>, cgroup: Option<&Cgroup>) -> Files {
-        Files {
-            program: spawn.program.to_owned(),
-            cwd: spawn.cwd.map(Path::to_owned),
-            cgroup: cgroup.map(|cgroup| Path::new(cgroup.path()).join("cgroup.procs")),
-            sandbox: spawn
-                .sandbox
-                .iter()
-                .flat_map(|plan| &plan.paths)
-                .map(|grant| grant.path.clone())
-                .collect(),
-        }
-    }
-
-    /// The file of a call. `fixed`: the one that the call is always for.
-    fn of_stage(&self, stage: Stage, fixed: &'static str) -> Option<PathBuf> {
-        match stage {
-            Stage::Exec => Some(self.program.clone()),
-            Stage::Chdir => self.cwd.clone(),
-            Stage::Cgroup => self.cgroup.clone(),
-            Stage::SandboxPath(index) => self.sandbox.get(index as usize).cloned(),
-            _ => (!fixed.is_empty()).then(|| fixed.into()),
-        }
-    }
 }
 
 impl Launch {
@@ -128,13 +90,72 @@ impl Launch {
         !self.unsent.is_empty()
     }
 
-    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: as in [`Lifeline::start`].
+    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
+    /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
     pub(crate) async fn started(
         self,
         end: HostEnd,
         cut_short: &Notify,
     ) -> Result<GuardedProcess, GuardFailure> {
-        Lifeline::start(self, end, cut_short).await
+        let Launch { guard, unsent, containment, cgroup, ends } = self;
+        let mut lifeline = Lifeline {
+            socket: end.0,
+            guard,
+            cgroup,
+            reports: Reports::default(),
+            listener: None,
+            killed_at: None,
+            pressed: false,
+            look: Box::pin(sleep(WAKE_INTERVAL)),
+            end: None,
+        };
+        let report = tokio::select! {
+            report = async {
+                lifeline.send_all(&unsent).await;
+                lifeline.answer().await
+            } => Some(report),
+            () = cut_short.notified() => None,
+        };
+        let was_cut_short = report.is_none();
+        let report = match report {
+            Some(report) => report,
+            None => lifeline.cut_short().await,
+        };
+        match report {
+            Some(Report::Started { pid, in_cgroup, inner }) => {
+                lifeline.guard.set_inner(inner as i32);
+                let level = match containment {
+                    Containment::Strict => ContainmentLevel::PidNamespace,
+                    _ if in_cgroup => ContainmentLevel::GuardCgroup,
+                    _ => ContainmentLevel::Guard,
+                };
+                let listener = lifeline.listener.take();
+                Ok(GuardedProcess { pid, level, lifeline, ends, listener })
+            }
+            Some(Report::SpawnError { stage, errno, call: (call, file) }) => {
+                lifeline.reap().await;
+                let file = match &lifeline.cgroup {
+                    Some(cgroup) if stage == GuardStage::Cgroup => {
+                        Some(Path::new(cgroup.path()).join("cgroup.procs"))
+                    }
+                    _ => (!file.is_empty()).then(|| file.into()),
+                };
+                Err(GuardFailure { stage, fault: Fault::of_errno(call, file.as_deref(), errno) })
+            }
+            other if was_cut_short => {
+                let count = match other {
+                    Some(Report::Lost(count) | Report::Gone(count)) => Some(count),
+                    _ => None,
+                };
+                lifeline.end = Some(GuardEvent::Lost(count));
+                let level = ContainmentLevel::Guard;
+                Ok(GuardedProcess { pid: 0, level, lifeline, ends, listener: None })
+            }
+            _ => {
+                let fault = Fault::of("recvmsg", None, &ErrorKind::UnexpectedEof.into());
+                Err(GuardFailure { stage: GuardStage::Lost, fault })
+            }
+        }
     }
 }
 
@@ -173,65 +194,6 @@ pub(crate) struct Lifeline {
 }
 
 impl Lifeline {
-    /// `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
-    /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
-    async fn start(launch: Launch, end: HostEnd, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
-        let Launch { guard, unsent, containment, cgroup, ends, files } = launch;
-        let mut lifeline = Lifeline {
-            socket: end.0,
-            guard,
-            cgroup,
-            reports: Reports::default(),
-            listener: None,
-            killed_at: None,
-            pressed: false,
-            look: Box::pin(sleep(WAKE_INTERVAL)),
-            end: None,
-        };
-        let report = tokio::select! {
-            report = async {
-                lifeline.send_all(&unsent).await;
-                lifeline.answer().await
-            } => Some(report),
-            () = cut_short.notified() => None,
-        };
-        let was_cut_short = report.is_none();
-        let report = match report {
-            Some(report) => report,
-            None => lifeline.cut_short().await,
-        };
-        match report {
-            Some(Report::Started { pid, in_cgroup, inner }) => {
-                lifeline.guard.set_inner(inner as i32);
-                let level = match containment {
-                    Containment::Strict => ContainmentLevel::PidNamespace,
-                    _ if in_cgroup => ContainmentLevel::GuardCgroup,
-                    _ => ContainmentLevel::Guard,
-                };
-                let listener = lifeline.listener.take();
-                Ok(GuardedProcess { pid, level, lifeline, ends, listener })
-            }
-            Some(Report::SpawnError { stage, errno, call: (call, file) }) => {
-                lifeline.reap().await;
-                let fault = Fault::of_errno(call, files.of_stage(stage, file).as_deref(), errno);
-                Err(GuardFailure { stage: stage.into(), fault })
-            }
-            other if was_cut_short => {
-                let count = match other {
-                    Some(Report::Lost(count) | Report::Gone(count)) => Some(count),
-                    _ => None,
-                };
-                lifeline.end = Some(GuardEvent::Lost(count));
-                let level = ContainmentLevel::Guard;
-                Ok(GuardedProcess { pid: 0, level, lifeline, ends, listener: None })
-            }
-            _ => {
-                let fault = Fault::of("recvmsg", None, &ErrorKind::UnexpectedEof.into());
-                Err(GuardFailure { stage: GuardStage::Lost, fault })
-            }
-        }
-    }
-
     /// Kills whatever runs, and ends the conversation; the next report. A guard whose program hangs in its own start (a file on a dead
     /// network folder) can't obey: then the outer one kills it.
     async fn cut_short(&mut self) -> Option<Report> {

@@ -99,7 +99,7 @@ fn proof(host: &UnixStream) -> Result<(), Option<GuardFailure>> {
             Ok(Some(Report::SpawnError { stage, errno, call: (call, file) })) => {
                 let file = Some(Path::new(file)).filter(|file| !file.as_os_str().is_empty());
                 let fault = Fault::of_errno(call, file, errno);
-                return Err(Some(GuardFailure { stage: stage.into(), fault }));
+                return Err(Some(GuardFailure { stage, fault }));
             }
             Ok(Some(_)) => continue,
             Ok(None) => {}

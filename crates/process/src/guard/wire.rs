@@ -1,6 +1,7 @@
 //! The lifeline's bytes on the host's side: the request out, the guard's frames in. PURE. The format itself is
 //! `guard::protocol`, from which the guard is compiled as well.
 
+use super::failure::GuardStage;
 use super::plan::{Links, Plan};
 use ground::os::unix::ProcFolder;
 use guard::protocol::{
@@ -130,9 +131,9 @@ pub(super) enum Report {
         inner: u32,
     },
     SpawnError {
-        stage: Stage,
+        stage: GuardStage,
         errno: i32,
-        /// Name of the call, and its file if the request does not name it.
+        /// Name of the call, and its file if it is always the same.
         call: (&'static str, &'static str),
     },
     /// The program ended.
@@ -166,22 +167,6 @@ pub(crate) struct StrayCount {
     pub rounds: u32,
     /// Processes that could not be killed, because they belong to another user or are stuck in the kernel.
     pub left: u32,
-}
-
-/// The step at which the guard failed to start the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    Request,
-    Supervise,
-    Namespace,
-    Cgroup,
-    Fork,
-    Chdir,
-    Exec,
-    Sandbox,
-    /// One of the sandbox's paths, by its number.
-    SandboxPath(u32),
-    Terminal,
 }
 
 /// Puts the guard's bytes together to reports.
@@ -246,16 +231,18 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
         }
         protocol::FRAME_SPAWN_ERROR => {
             let stage = match u32_at(payload, 0)? {
-                protocol::STAGE_REQUEST => Stage::Request,
-                protocol::STAGE_SUPERVISE => Stage::Supervise,
-                protocol::STAGE_NAMESPACE => Stage::Namespace,
-                protocol::STAGE_CGROUP => Stage::Cgroup,
-                protocol::STAGE_FORK => Stage::Fork,
-                protocol::STAGE_CHDIR => Stage::Chdir,
-                protocol::STAGE_EXEC => Stage::Exec,
-                protocol::STAGE_SANDBOX => Stage::Sandbox,
-                protocol::STAGE_TERMINAL => Stage::Terminal,
-                stage if stage & 0xffff == protocol::STAGE_SANDBOX_PATH => Stage::SandboxPath(stage >> 16),
+                protocol::STAGE_REQUEST => GuardStage::Request,
+                protocol::STAGE_SUPERVISE => GuardStage::Supervise,
+                protocol::STAGE_NAMESPACE => GuardStage::Namespace,
+                protocol::STAGE_CGROUP => GuardStage::Cgroup,
+                protocol::STAGE_FORK => GuardStage::Fork,
+                protocol::STAGE_CHDIR => GuardStage::Chdir,
+                protocol::STAGE_EXEC => GuardStage::Exec,
+                protocol::STAGE_SANDBOX => GuardStage::Sandbox,
+                protocol::STAGE_TERMINAL => GuardStage::Terminal,
+                stage if stage & 0xffff == protocol::STAGE_SANDBOX_PATH => {
+                    GuardStage::SandboxPath(stage >> 16)
+                }
                 _ => return None,
             };
             let call = protocol::call_of(u32_at(payload, 8)?);

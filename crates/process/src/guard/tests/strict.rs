@@ -116,6 +116,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
     let spawn = GuardedSpawn { containment: Containment::Strict, ..spawn_of("/nowhere/x", &arguments) };
     let failure = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap_err();
     assert_eq!(failure.stage, GuardStage::Exec);
+    let failure = failure.on_files(spawn.program, spawn.cwd, spawn.sandbox);
     assert_eq!(failure.fault.to_string(), "execve /nowhere/x: No such file or directory (os error 2)");
 }
 

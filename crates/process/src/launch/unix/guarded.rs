@@ -71,7 +71,9 @@ pub(super) async fn launch(
             return Ok(Attempt::Unavailable(command, fault));
         }
         Err(failure) => {
-            let error = sandbox.and_then(|(plan, _)| sandbox_error(&command, &plan, &failure));
+            let plan = sandbox.map(|(plan, _)| plan);
+            let failure = failure.on_files(&command.program, command.cwd.as_deref(), plan.as_ref());
+            let error = plan.and_then(|plan| sandbox_error(&command, &plan, &failure));
             let error = error.or_else(|| limits_error(spec, &failure));
             return Err(error.unwrap_or_else(|| failure_error(&command, containment, &failure)).into());
         }
@@ -172,36 +174,28 @@ impl Terms {
     }
 
     /// Blocks. Needs tokio, for the gate.
-    fn spawn(self, mut command: ResolvedCommand, line: Line) -> Result<Spawned> {
+    fn spawn(mut self, mut command: ResolvedCommand, line: Line) -> Result<Spawned> {
         let since = ticks_now();
-        let ways = ways::open(self.sandbox.as_ref(), self.traffic, &mut command)?;
+        let ways = ways::open(self.sandbox.as_ref(), self.traffic.clone(), &mut command)?;
         let gate = ways.gate.as_deref().map(ways::GatePlace::of);
         let at = Instant::now();
-        let wanted = self.sandbox.map(|sandbox| SandboxSpec { sandbox, gate, cwd: self.cwd });
+        let wanted = self.sandbox.take().map(|sandbox| SandboxSpec { sandbox, gate, cwd: self.cwd.take() });
         let mut sandbox = wanted.as_ref().map(plan_of).transpose()?;
         let plan = sandbox.as_mut().map(|(plan, _)| plan);
-        let how = How { containment: self.containment, limits: self.limits, grace: self.grace };
-        let launched = start_guard(&command, how, plan, &self.wires, line);
+        let launched = start_guard(&command, &self, plan, line);
         Ok(Spawned { command, ways, since, at, sandbox, launched })
     }
 }
 
-/// How a guard holds its program.
-struct How {
-    containment: Containment,
-    limits: ResourceLimits,
-    grace: Duration,
-}
-
 fn start_guard(
     command: &ResolvedCommand,
-    how: How,
+    terms: &Terms,
     mut sandbox: Option<&mut Plan>,
-    wires: &Wires,
     line: Line,
 ) -> std::result::Result<Launch, GuardFailure> {
     // Opened by us: the guard that can't be had leaves it to the next launcher.
-    let wiring = wires
+    let wiring = terms
+        .wires
         .lay(command.input.as_ref())
         .map_err(|fault| GuardFailure { stage: GuardStage::Wires, fault })?;
     if let (Some(plan), Some(terminal)) = (&mut sandbox, &wiring.ends.terminal)
@@ -213,7 +207,7 @@ fn start_guard(
     let sandbox = sandbox.as_deref();
     // In its sandbox a program could type into the terminal that it shares with others, and signal them.
     let lends_terminal =
-        wiring.ends.lent.is_some() && sandbox.is_none() && how.containment != Containment::Strict;
+        wiring.ends.lent.is_some() && sandbox.is_none() && terms.containment != Containment::Strict;
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
     let environment: Vec<(&OsStr, &OsStr)> =
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
@@ -224,11 +218,11 @@ fn start_guard(
         environment: &environment,
         cwd: command.cwd.as_deref(),
         folder: command.folder.descriptor(),
-        containment: how.containment,
-        limits: how.limits,
+        containment: terms.containment,
+        limits: terms.limits,
         sandbox,
         lends_terminal,
-        grace: how.grace,
+        grace: terms.grace,
     };
     start(&spawn, wiring, line)
 }
