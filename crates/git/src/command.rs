@@ -208,13 +208,32 @@ fn owned((name, value): &(&str, &str)) -> (String, Option<String>) {
     ((*name).to_owned(), Some((*value).to_owned()))
 }
 
-/// The last lines say what went wrong. Progress is rewritten in its line.
+/// The lines that say what went wrong; a shell says which program of a filter or hook is missing. Progress is rewritten in its line.
 pub(crate) fn reported(stderr: &str) -> String {
     const MAX_TOLD_BYTES: usize = 1000;
-    let is_report = |line: &&str| ["fatal:", "error:", "remote:"].iter().any(|word| line.starts_with(word));
+    let is_report = |line: &&str| {
+        line.ends_with("not found")
+            || ["fatal:", "error:", "remote:"].iter().any(|word| line.starts_with(word))
+    };
     let lines = stderr.lines().map(|line| line.rsplit('\r').next().unwrap_or(line).trim());
     let lines: Vec<&str> = lines.filter(is_report).collect();
     let mut told = if lines.is_empty() { stderr.trim().to_owned() } else { lines.join("; ") };
     told.truncate(told.floor_char_boundary(MAX_TOLD_BYTES));
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_told_with_what_failed_without_it() {
+        for missing in
+            ["git-lfs filter-process: 1: git-lfs: not found", "sh: line 1: git-lfs: command not found"]
+        {
+            let stderr =
+                format!("Updating files: 1%\r{missing}\nfatal: the remote end hung up unexpectedly\n");
+            assert_eq!(reported(&stderr), format!("{missing}; fatal: the remote end hung up unexpectedly"));
+        }
+    }
 }
