@@ -22,7 +22,7 @@ pub struct HttpOptions {
     /// Limit for DNS, TCP and TLS. Default 10 s.
     pub connect_timeout: Duration,
     /// Most redirects that are followed; default 5. `None`: a redirect is returned like any other response, and
-    /// [`Response::redirect_target`] gives its target. This client can't send a streamed body again.
+    /// [`Response::redirect_target`] gives its target.
     pub max_redirects: Option<usize>,
 }
 
@@ -68,23 +68,22 @@ impl HttpClient {
         self.send(Request { headers, body, ..Request::new("PUT", url) }).await
     }
 
-    /// Sends a request and resolves with the head of the response, whatever its status. A redirect to another origin is followed
-    /// without the headers that may be secret.
+    /// Sends a request and resolves with the head of the response, whatever its status.
     pub async fn send(&self, mut request: Request) -> Result<Response, HttpError> {
         let Some(max_redirects) = self.options.max_redirects else {
-            return self.send_within_origin(request).await;
+            return self.send_once(request).await;
         };
         for _ in 0..=max_redirects {
-            let response = self.send_within_origin(request.clone()).await?;
+            let response = self.send_once(request.clone()).await?;
             match redirected(&request, &response)? {
                 Some(next) => request = next,
                 None => return Ok(response),
             }
         }
-        Err(too_many(max_redirects))
+        Err(HttpError::Redirect { problem: format!("more than {max_redirects} redirects") })
     }
 
-    async fn send_within_origin(&self, request: Request) -> Result<Response, HttpError> {
+    async fn send_once(&self, request: Request) -> Result<Response, HttpError> {
         let pool = self.pool()?;
         let mut headers = header_map(&request.headers)?;
         // The request asks for no compression. A response that is compressed anyway is decompressed.
@@ -156,7 +155,7 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
         .referer(false)
         // The caller decides about retries.
         .retry(reqwest::retry::never())
-        .redirect(redirects(options.max_redirects))
+        .redirect(redirect::Policy::none())
         .no_proxy();
     for proxy in proxy::from_environment()? {
         builder = builder.proxy(proxy);
@@ -164,37 +163,18 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
     builder.build().map_err(|error| HttpError::from_reqwest(error, options.connect_timeout))
 }
 
-fn redirects(max: Option<usize>) -> redirect::Policy {
-    let Some(max) = max else { return redirect::Policy::none() };
-    redirect::Policy::custom(move |attempt| {
-        let secure_before = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-        if attempt.previous().len() > max {
-            attempt.error(format!("more than {max} redirects"))
-        } else if secure_before && attempt.url().scheme() != "https" {
-            attempt.error("the server redirects from https to http")
-        } else if attempt.previous().last().is_some_and(|from| from.origin() != attempt.url().origin()) {
-            // reqwest would pass every header on except the few that it knows to be secret.
-            attempt.stop()
-        } else {
-            attempt.follow()
-        }
-    })
-}
-
-fn too_many(max: usize) -> HttpError {
-    HttpError::Redirect { problem: format!("more than {max} redirects") }
-}
-
-/// The request to another origin that a redirect asks for.
+/// The request that a redirect asks for; one to another origin without the headers that may be secret.
 fn redirected(request: &Request, response: &Response) -> Result<Option<Request>, HttpError> {
-    /// Headers that describe the message itself. Any other header may contain a key.
+    /// Headers that describe the message itself.
     const TAKEN_ALONG: [&str; 6] =
         ["accept", "accept-encoding", "content-type", "content-length", "range", "user-agent"];
     let (Some(target), 301 | 302 | 303 | 307 | 308) = (response.redirect_target(), response.status()) else {
         return Ok(None);
     };
     let mut next = Request { url: target?, ..request.clone() };
-    next.headers.retain(|(name, _)| TAKEN_ALONG.iter().any(|taken| name.eq_ignore_ascii_case(taken)));
+    if parse_url(&next.url)?.origin() != parse_url(&request.url)?.origin() {
+        next.headers.retain(|(name, _)| TAKEN_ALONG.iter().any(|taken| name.eq_ignore_ascii_case(taken)));
+    }
     let keeps_method = matches!(response.status(), 307 | 308) || ["GET", "HEAD"].contains(&request.method);
     if !keeps_method && (response.status() == 303 || request.method == "POST") {
         next.method = "GET";

@@ -71,8 +71,6 @@ impl HttpError {
         let problem = innermost(&error);
         if error.is_builder() {
             HttpError::InvalidRequest { problem }
-        } else if error.is_redirect() {
-            HttpError::Redirect { problem }
         } else if let Some(problem) = tls_problem(&error) {
             HttpError::Tls { problem }
         } else if error.is_timeout() {
