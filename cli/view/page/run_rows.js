@@ -253,12 +253,23 @@ export class RunRows {
   }
 }
 
-/** Colours beyond the sixteen that the theme has; text stays readable on whatever it stands. */
-function paint(piece, { color, background }) {
+/** The sixteen colours are those of the theme. Text in others stays readable on whatever it stands. */
+function paint(piece, { style = '', color, background }) {
+  const ground = named(style, 'bg')
   if (background) {
     piece.style.background = `rgb(${background})`
     piece.style.color = luminance(background) > 0.18 ? '#000' : '#fff'
-  } else if (color) piece.style.color = readable(color)
+  } else if (ground) piece.style.background = ground
+  if (background) return
+  if (color) piece.style.color = readable(color)
+  else if (!ground && !/\b(dim|reverse)\b/.test(style)) piece.style.color = named(style, 'fg')
+}
+
+/** The colour of the theme for "fg-red" or "bg-bright-red"; "" without one. */
+function named(style, kind) {
+  const [, bright, name] = new RegExp(`\\b${kind}-(bright-)?(\\w+)`).exec(style) ?? []
+  const isGrey = name === 'black' ? bright || kind === 'bg' : name === 'white' && kind === 'bg'
+  return name ? `var(--${isGrey ? 'faint' : `ansi-${name}`})` : ''
 }
 
 function luminance(rgb) {

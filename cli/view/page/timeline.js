@@ -78,7 +78,8 @@ export class TimelineView {
     const context = this.#canvas.getContext('2d')
     context.scale(ratio, ratio)
     const style = getComputedStyle(this.#canvas)
-    const colour = (name) => style.getPropertyValue(`--${name}`)
+    const colours = {}
+    const colour = (name) => (colours[name] ??= this.#colour(style, name))
     const width = clientWidth - left - 8
     const x = (ms) => left + (ms / this.#untilMs) * width
     const bottom = this.#bottom
@@ -94,6 +95,12 @@ export class TimelineView {
     )
     this.#bars(place)
     this.#marks(place)
+  }
+
+  /** A colour of the theme, as the page draws it: a canvas takes no `light-dark()`. */
+  #colour(style, name) {
+    this.#canvas.style.color = `var(--${name})`
+    return style.color
   }
 
   #silences({ context, colour, x, bottom }) {
