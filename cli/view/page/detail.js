@@ -1,6 +1,6 @@
 // One run: its head, its time line, its processes, its rows.
 import { clearTexts, drawHead, drawProcesses, drawTexts } from './figures.js'
-import { announce, byId, count, duration, element, isShort, states } from './format.js'
+import { announce, byId, duration, element, isShort, many, states } from './format.js'
 import { drawRace } from './race.js'
 import { RunRows } from './run_rows.js'
 import { Search } from './search.js'
@@ -110,9 +110,8 @@ export class Detail {
     byId('stop').hidden = !this.#allowStop || this.#isOver
     byId('follow').hidden = this.#isOver
     byId('what').textContent = isOutput ? 'Output' : 'Events'
-    const [one, many] = isOutput ? ['line', 'lines'] : ['row', 'rows']
     const reading = run.isReading ? ', reading' : ''
-    byId('count').textContent = `${count(run.rows)} ${run.rows === 1 ? one : many}${reading}`
+    byId('count').textContent = `${many(run.rows, isOutput ? 'line' : 'row')}${reading}`
     byId('silence').hidden = this.#silences().length === 0
     const untilMs = this.#isOver ? run.timeline.heardMs : durationMs
     drawTries(run, untilMs)

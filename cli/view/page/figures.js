@@ -1,5 +1,19 @@
 // The head of a run: its state, its facts, its longer texts, its processes.
-import { byId, bytes, count, dollars, duration, element, fullTime, sign, states } from './format.js'
+import {
+  byId,
+  bytes,
+  count,
+  cut,
+  dollars,
+  duration,
+  element,
+  fullTime,
+  many,
+  sign,
+  states,
+  table,
+  tableRow,
+} from './format.js'
 
 /** `durationMs` is that of now. */
 export function drawHead(run, durationMs) {
@@ -64,9 +78,7 @@ export function drawTexts({ prompt, prompts, texts }, isOpen, goTo) {
       button.addEventListener('click', () => goTo(row))
       return element('li', '', button)
     })
-    drawn.unshift(
-      folded(`${prompts.length} ${prompts.length === 1 ? 'prompt' : 'prompts'}`, element('ol', '', ...items)),
-    )
+    drawn.unshift(folded(many(prompts.length, 'prompt'), element('ol', '', ...items)))
   }
   const open = new Set([...byId('texts').querySelectorAll('details[open]')].map(({ id }) => id))
   for (const one of drawn) {
@@ -85,26 +97,23 @@ function folded(name, inside) {
   return drawn
 }
 
+const drawTree = table('tree', 'Processes', ['Command', 'Process id', 'Memory', 'Processor time'])
+
 export function drawProcesses(processes) {
   const tree = byId('tree')
   // Opened once: it stays as its reader leaves it.
   if (tree.hidden && processes.length > 0 && processes.length <= 6) tree.open = true
   tree.hidden = processes.length === 0
   const memory = processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0)
-  const many = processes.length === 1 ? '1 process' : `${processes.length} processes`
-  tree.querySelector('summary').textContent = `${many}, ${bytes(memory)}`
-  tree.querySelector('tbody').replaceChildren(
-    ...processes.map(({ pid, depth, command, rssBytes, cpuMs }) => {
-      const name = element('td', '', `${'\u00a0\u00a0'.repeat(depth)}${depth > 0 ? '└ ' : ''}${command}`)
-      name.title = command
-      return element(
-        'tr',
-        '',
-        name,
-        element('td', '', `${pid}`),
-        element('td', '', bytes(rssBytes)),
-        element('td', '', `${duration(cpuMs)} cpu`),
-      )
-    }),
+  drawTree(
+    `${many(processes.length, 'process', 'processes')}, ${bytes(memory)}`,
+    processes.map(({ pid, depth, command, rssBytes, cpuMs }) =>
+      tableRow(
+        cut(`${'\u00a0\u00a0'.repeat(depth)}${depth > 0 ? '└ ' : ''}${command}`),
+        `${pid}`,
+        bytes(rssBytes),
+        `${duration(cpuMs)} cpu`,
+      ),
+    ),
   )
 }

@@ -92,3 +92,36 @@ export function element(name, className, ...inside) {
   made.append(...inside)
   return made
 }
+
+/** Fills an element with a table: a summary above it, heads for screen readers. Returns what draws its rows, each a list of cells. */
+export function table(id, label, heads) {
+  const [summary, body] = [element('summary'), element('tbody')]
+  const cells = heads.map((head) => Object.assign(element('th', '', head), { scope: 'col' }))
+  const head = element('thead', 'unseen', element('tr', '', ...cells))
+  const region = element('div', '', element('table', '', head, body))
+  region.setAttribute('role', 'region')
+  region.setAttribute('aria-label', label)
+  region.tabIndex = 0
+  byId(id).append(summary, region)
+  return (words, rows) => {
+    summary.textContent = words
+    body.replaceChildren(...rows)
+  }
+}
+
+/** A row of a table. A cell is a text, an element, or nothing. */
+export function tableRow(...cells) {
+  return element('tr', '', ...cells.map((cell) => element('td', '', cell ?? '')))
+}
+
+/** A text that is cut where it has no room: the pointer shows all of it. */
+export function cut(text, className = '') {
+  const whole = element('span', className, text)
+  whole.title = text
+  return whole
+}
+
+/** "1 file", "1,200 files". */
+export function many(number, one, several = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : several}`
+}

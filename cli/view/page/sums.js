@@ -1,5 +1,5 @@
 // The sums above the list: of the runs that the filter leaves.
-import { count, dollars } from './format.js'
+import { count, dollars, many } from './format.js'
 
 const isFailed = ({ state }) => state === 'failed' || state === 'killed' || state === 'lost'
 
@@ -9,7 +9,7 @@ export function drawSums(runs) {
   const tokens = sum((run) => run.tokens)
   const costUsd = sum((run) => run.costUsd)
   const words = [
-    `${count(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}`,
+    many(runs.length, 'run'),
     `${count(failed)} failed`,
     `${count(tokens)} tokens`,
     ...(costUsd > 0 ? [dollars(costUsd)] : []),
