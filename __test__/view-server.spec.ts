@@ -164,4 +164,6 @@ it('a session with a failed prompt has failed', async () => {
     failed: ['session', 'failed', '1 failed prompt'],
     fine: ['session', 'done', null],
   })
+  const tokens = Object.fromEntries((await source.list()).map(({ name, tokens }) => [name, tokens]))
+  expect(tokens).toEqual({ failed: 15, fine: 15 })
 })

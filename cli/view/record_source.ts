@@ -16,7 +16,6 @@ import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
 import type { RecordIndex } from './record_index'
 import { RunIndex } from './run_index'
-import { usageOfEvents, type Sum } from './session_usage'
 import type { FileKind, Found, ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
 import { readPieces } from '../tail'
 import { withTries } from './tries'
@@ -38,7 +37,6 @@ export class RecordSource implements RunSource {
   readonly #known = new Map<string, RecordFiles>()
   readonly #indexes = new Map<string, RecordIndex>()
   readonly #attempts = new AttemptFiles()
-  readonly #sums = new Map<string, Promise<Sum>>()
   /** Versions of the rows that the page knows. */
   readonly #versions = new Map<string, number>()
   #trees: { at: number; trees: Promise<RunTree[]> } | undefined
@@ -59,23 +57,16 @@ export class RecordSource implements RunSource {
   async list(): Promise<RunSummary[]> {
     const ids = await this.#ids()
     const all = await Promise.all(ids.map(async (id) => [id, await this.#look(id)] as const))
-    const found = all.flatMap(([id, known]) => (known ? [{ id, known }] : []))
-    return Promise.all(
-      found.map(async ({ id, known }) => ({ ...summaryOf(id, known), ...(await this.#sum(id, known)) })),
-    )
+    return all.flatMap(([id, known]) => (known ? [{ ...summaryOf(id, known), ...this.#sum(id, known) }] : []))
   }
 
-  /** Tokens and money of a run: of its end, of its rows where they are read, or of the file of a session. */
-  async #sum(id: string, { start, end }: RecordFiles): Promise<Sum> {
-    const usage = end?.result?.usage
+  /** Tokens and money of a run: of its end, or of its rows where they are read. */
+  #sum(id: string, known: RecordFiles): Pick<RunSummary, 'tokens' | 'costUsd'> {
+    const usage = usageOf(known)
     if (usage) return { tokens: usage.inputTokens + usage.outputTokens, costUsd: usage.costUsd ?? null }
     const index = this.#indexes.get(id)
-    if (index?.hasUsage)
-      return { tokens: index.tokens.input + index.tokens.output, costUsd: index.costUsd || null }
-    if (!end || kindOf(start) === 'run') return { tokens: null, costUsd: null }
-    let sum = this.#sums.get(id)
-    if (!sum) this.#sums.set(id, (sum = usageOfEvents(join(this.#folder, id))))
-    return sum
+    if (!index?.hasUsage) return { tokens: null, costUsd: null }
+    return { tokens: index.tokens.input + index.tokens.output, costUsd: index.costUsd || null }
   }
 
   async detail(id: string): Promise<RunDetail | undefined> {
@@ -84,8 +75,7 @@ export class RecordSource implements RunSource {
     const summary = summaryOf(id, known)
     const index = await this.#index(id, known)
     const { start, end } = known
-    // That of a program is of the processor.
-    const usage = summary.kind === 'run' ? undefined : (end?.result?.usage ?? end?.usage)
+    const usage = usageOf(known)
     const [tokens, costUsd] = usage
       ? [
           { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens },
@@ -228,6 +218,11 @@ export class RecordSource implements RunSource {
 /** Waits for it, but not for long. */
 function shortly(work: Promise<void>): Promise<void> {
   return Promise.race([work, new Promise<void>((done) => timers.setTimeout(done, mostWaitMs).unref())])
+}
+
+/** That of a program is of the processor. */
+function usageOf({ start, end }: RecordFiles) {
+  return kindOf(start) === 'run' ? undefined : (end?.result?.usage ?? end?.usage)
 }
 
 function textsOf(end: RecordFiles['end']): [string, string][] {
