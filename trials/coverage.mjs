@@ -9,6 +9,7 @@ import { findBrowser } from '../scripts/browser.mjs'
 import { buildCorePrograms } from '../scripts/core-tests.mjs'
 import { findServer } from '../scripts/nats-server.mjs'
 import { bin, checkNode, checkRust, fail, installPackages, root, step } from '../scripts/setup.mjs'
+import { hostTriple } from '../scripts/step.mjs'
 
 const target = join(root, 'target', 'coverage')
 const counts = join(target, 'counts')
@@ -16,10 +17,8 @@ const scripted = join(target, 'v8')
 
 function llvm(name) {
   const { stdout: sysroot } = spawnSync('rustc', ['--print', 'sysroot'], { encoding: 'utf8' })
-  const { stdout: verbose } = spawnSync('rustc', ['-vV'], { encoding: 'utf8' })
-  const host = /host: (.*)/.exec(verbose)?.[1] ?? ''
   const versions = Array.from({ length: 12 }, (_, index) => `${name}-${30 - index}`)
-  const names = [join(sysroot.trim(), 'lib/rustlib', host, 'bin', name), ...versions]
+  const names = [join(sysroot.trim(), 'lib/rustlib', hostTriple(), 'bin', name), ...versions]
   const found = names.find((program) => spawnSync(program, ['--version']).status === 0)
   return found ?? fail(`${name} is missing: \`rustup component add llvm-tools\`, or Debian's package llvm-19`)
 }
