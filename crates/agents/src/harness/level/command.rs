@@ -3,11 +3,12 @@
 //! run time only, may be any command.
 
 mod foreign;
+mod opened;
 
 use super::glob::{command_matches, may_match};
 use super::script::{GAP, Script, Simple, Unread, Word, is_assignment, leaves_folders};
 use super::starter::{
-    COMMANDS, GIT_VALUES, RUNNERS, SHELLS, STARTERS, TEXTS, has, has_value, without_operators,
+    COMMANDS, GIT_VALUES, JOINERS, RUNNERS, SHELLS, STARTERS, TEXTS, has, has_value, without_operators,
 };
 
 /// Commands within commands.
@@ -87,9 +88,9 @@ impl Commands {
     }
 
     fn script(&mut self, script: &Script, depth: usize) {
-        for Simple { words, bodies, reads_file, .. } in &script.commands {
+        for Simple { words, bodies, reads_file, is_piped, .. } in &script.commands {
             let bodies = bodies.iter().filter_map(|body| script.bodies.get(*body)).collect();
-            self.words(words, &Input { bodies, reads_file: *reads_file }, depth);
+            self.words(words, &Input { bodies, reads_file: *reads_file, is_piped: *is_piped }, depth);
         }
     }
 
@@ -236,7 +237,7 @@ impl Commands {
             // It says where a program is.
             "command" if args.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) => return,
             "at" | "batch" => self.lose(FOREIGN),
-            "crontab" if args.iter().all(|word| word.text == "-") => self.lose(FOREIGN),
+            "crontab" if args.iter().all(is_stream) => self.lose(FOREIGN),
             "bind" | "hash" if args.iter().any(|word| matches!(word.text.as_str(), "-x" | "-p")) => {
                 self.lose(FOREIGN);
             }
@@ -260,7 +261,9 @@ impl Commands {
         }
         self.interpreter(name, args, input, depth);
         self.escapes(name, args, input);
+        self.opened(name, args, input, depth);
         self.behind(name, args, input, depth);
+        self.behind_dashes(name, args, input, depth);
     }
 
     /// The words behind the options of a program that starts others.
@@ -310,8 +313,7 @@ impl Commands {
             words.push(Word::any());
         }
         // These give their words to a shell.
-        if matches!(name, "watch" | "parallel" | "hyperfine" | "tmux" | "screen" | "entr" | "cmd" | "cmd.exe")
-        {
+        if has(JOINERS, name) {
             let is_text = |word: &&Word| word.text.contains(|sign: char| " \t\n;|&$`{(<>".contains(sign));
             for word in words.iter().filter(is_text) {
                 self.text(&word.text, depth + 1);
@@ -400,11 +402,6 @@ impl Commands {
 
     /// A file with a script can't be looked into; a program's output can't be known.
     fn file(&mut self, word: Option<&Word>) {
-        let is_stream = |word: &Word| {
-            word.text == "-"
-                || matches!(word.text.split('/').nth(1), Some("dev" | "proc"))
-                || (word.splits && word.text.starts_with(GAP))
-        };
         if word.is_none_or(is_stream) {
             self.lose(AT_RUN_TIME);
         }
@@ -460,10 +457,17 @@ impl Commands {
     }
 }
 
+fn is_stream(word: &Word) -> bool {
+    word.text == "-"
+        || matches!(word.text.split('/').nth(1), Some("dev" | "proc"))
+        || (word.splits && word.text.starts_with(GAP))
+}
+
 /// The input that a program reads on stdin.
 struct Input<'a> {
     bodies: Vec<&'a Word>,
     reads_file: bool,
+    is_piped: bool,
 }
 
 impl Word {

@@ -40,6 +40,8 @@ pub(super) struct Simple {
     pub(super) bodies: Vec<usize>,
     /// It reads a file on stdin.
     pub(super) reads_file: bool,
+    /// It reads what another command prints.
+    pub(super) is_piped: bool,
     /// In how many substitutions it stands.
     nesting: usize,
 }
@@ -53,6 +55,8 @@ pub(super) struct Script {
     knows_folders: bool,
     /// In how many substitutions the reader is.
     nesting: usize,
+    /// A pipe leads to the next command.
+    is_piped: bool,
     steps: usize,
 }
 
@@ -193,7 +197,11 @@ impl Reader<'_> {
                     return Ok(false);
                 }
                 Some('&') if self.looks("&>") => self.simple()?,
-                Some(';' | '&' | '|') => self.at += 1,
+                Some(sign @ (';' | '&' | '|')) => {
+                    let is_pipe = sign == '|' && !self.looks("||");
+                    self.at += if self.looks("||") || self.looks("|&") { 2 } else { 1 };
+                    self.script.is_piped = is_pipe;
+                }
                 Some('(') if self.is_arithmetic(self.at + 1) => self.arithmetic_command()?,
                 Some('(') => {
                     self.at += 1;
@@ -264,7 +272,8 @@ impl Reader<'_> {
     }
 
     fn simple(&mut self) -> Result<(), Unread> {
-        let mut simple = Simple::default();
+        let is_piped = std::mem::take(&mut self.script.is_piped);
+        let mut simple = Simple { is_piped, ..Simple::default() };
         loop {
             self.skip_blanks();
             match self.peek() {

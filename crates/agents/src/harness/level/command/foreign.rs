@@ -109,6 +109,23 @@ impl Commands {
             if word.text.starts_with("--config-env") {
                 self.lose(AT_RUN_TIME);
             }
+            // A transport that is a command: `ext::sh -c rm% x`.
+            if let Some((_, text)) = word.text.split_once("ext::") {
+                self.text(&text.replace("% ", "\\ "), depth + 1);
+                self.text(&text.replace("% ", " "), depth + 1);
+            }
+            let next = args.get(at + 1).map_or("", |word| word.text.as_str());
+            let is_of = |subcommand: &str| args.iter().any(|word| word.text == subcommand);
+            let is_setting = |key: &str| SETTINGS.iter().any(|part| key.contains(part));
+            if word.text == "-u" && is_of("clone") {
+                self.text(next, depth + 1);
+            }
+            if let Some(pager) = word.text.strip_prefix("-O").filter(|_| is_of("grep")) {
+                self.text(pager, depth + 1);
+            }
+            if is_of("config") && word.text.contains('.') && is_setting(&word.text.to_ascii_lowercase()) {
+                self.text(next.trim_start_matches('!'), depth + 1);
+            }
             // The value of an alias, in `git config alias.x '!rm x'`.
             if let Some(text) = word.text.strip_prefix('!') {
                 self.text(text, depth + 1);
@@ -129,7 +146,7 @@ impl Commands {
                     Some(text) => self.text(text, depth + 1),
                     None => self.texts.push(format!("git {value}")),
                 }
-            } else if SETTINGS.iter().any(|part| key.contains(part)) {
+            } else if is_setting(&key) {
                 self.text(value.trim_start_matches('!'), depth + 1);
             }
         }

@@ -241,3 +241,163 @@ fn commands_of_another_round_are_found() {
         .collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
+
+/// A program that is given no command opens a shell, which reads stdin.
+#[test]
+fn what_a_shell_of_another_program_reads_is_found() {
+    let openers = [
+        "su",
+        "su - me",
+        "sudo -s",
+        "sudo -u me -i",
+        "sudo su -",
+        "doas -s",
+        "newgrp g",
+        "sg g",
+        "unshare -r",
+        "nsenter -t 1 -a",
+        "script -q /dev/null",
+        "chroot /",
+        "setarch -R",
+        "setarch x86_64",
+        "linux32",
+        "fakeroot",
+        "firejail",
+        "proot",
+        "capsh --",
+        "runuser -",
+        "ssh h",
+        "ssh -T -p 22 h",
+        "docker run -i --rm img",
+        "nix-shell -p jq",
+        "nix develop",
+        "poetry shell",
+        "machinectl shell",
+        "systemd-run --pipe --shell",
+        "vagrant ssh",
+        "distrobox enter c",
+        "adb shell",
+        "parallel -j2",
+        "exec sudo -s",
+    ];
+    for opener in openers {
+        for text in [
+            format!("{opener} <<< 'rm x'"),
+            format!("{opener} <<'E'\nrm x\nE"),
+            format!("echo 'rm x' | {opener}"),
+            format!("cat f |& {opener}"),
+            format!("cat f | ({opener})"),
+            format!("cat f | {{ {opener}; }}"),
+        ] {
+            assert!(Commands::read(&text).contain("rm *").is_some(), "{text:?}");
+        }
+        for text in [opener.to_owned(), format!("ls || {opener}"), format!("ls; {opener} < f")] {
+            assert!(Commands::read(&text).contain("rm *").is_none(), "{text:?}");
+        }
+    }
+    for text in [
+        "ssh h 'cat > f' <<'E'\nrm x\nE",
+        "sudo tee f <<'E'\nrm x\nE",
+        "su me -c 'cat > f' <<'E'\nrm x\nE",
+        "chroot / tee f <<'E'\nrm x\nE",
+        "docker build -t x - <<'E'\nFROM a\nRUN ls && rm x\nE",
+        "cat f | ssh h tee f",
+        "cat f | sudo tee f",
+        "tar c . | ssh -p 22 h 'tar x'",
+    ] {
+        assert!(Commands::read(text).contain("rm *").is_none(), "{text:?}");
+    }
+}
+
+/// Starters that no table had, and programs that no table has.
+#[test]
+fn starters_of_a_third_round_are_found() {
+    let rm = [
+        "setarch -R rm x",
+        "tini -- rm x",
+        "dumb-init rm x",
+        "cross-env A=b rm x",
+        "cross-env-shell 'rm x'",
+        "concurrently 'rm x'",
+        "ifne rm x",
+        "pee 'rm x'",
+        "sem rm x",
+        "ccache rm x",
+        "logsave f rm x",
+        "envdir d rm x",
+        "setuidgid me rm x",
+        "chpst -u me rm x",
+        "arch-chroot / rm x",
+        "schroot -c a -- rm x",
+        "systemd-nspawn -D / rm x",
+        "run0 rm x",
+        "srun rm x",
+        "mpirun -n 2 rm x",
+        "sshpass -p p ssh h rm x",
+        "pdsh -w h rm x",
+        "mosh h -- rm x",
+        "lxc-attach -n c -- rm x",
+        "runc exec c rm x",
+        "incus exec c -- rm x",
+        "apptainer exec i rm x",
+        "distrobox enter c -- rm x",
+        "toolbox run rm x",
+        "pipx run rm x",
+        "pixi run rm x",
+        "devbox run rm x",
+        "foreman run rm x",
+        "composer exec rm x",
+        "lerna exec -- rm x",
+        "aws-vault exec p -- rm x",
+        "sops exec-env f 'rm x'",
+        "guix shell -- rm x",
+        "corepack pnpm exec rm x",
+        "pm2 start 'rm x'",
+        "onchange f -- rm x",
+        "own --flag x -- rm x",
+        "own run a -- sudo rm x",
+        "split --filter='rm x' f",
+        "just --command rm x",
+        "chokidar f -c 'rm x'",
+        "asciinema rec -c 'rm x' f",
+        "ncat --sh-exec 'rm x' h",
+        "fzf --preview 'rm x'",
+        "fzf --bind 'a:execute(rm x)'",
+        "gcloud compute ssh h --command='rm x'",
+        "ansible all -a 'rm x'",
+        "sftp -S 'rm x' h",
+        "sbatch --wrap='rm x'",
+        "lftp -c '!rm x'",
+        "m4 <<< 'syscmd(rm x)'",
+        "pdflatex '\\write18{rm x}'",
+        "apt-get -o APT::Update::Pre-Invoke::='rm x' update",
+        "RUSTC_WRAPPER='rm x' cargo build",
+        "crontab <(echo '* * * * * rm x')",
+        "git clone 'ext::rm x'",
+        "git clone 'ext::sh -c rm% x'",
+        "git clone -u 'rm x' h:r",
+        "git grep -O'rm x' a",
+        "git config core.pager 'rm x'",
+        "git config --global core.editor 'rm x'",
+    ];
+    let missed: Vec<&str> =
+        rm.into_iter().filter(|command| Commands::read(command).contain("rm *").is_none()).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    for text in [
+        "eslint -- $FILES",
+        "own -- $X y",
+        "own -- 'a; rm'",
+        "git checkout -- rm",
+        "git checkout -- rm x",
+        "grep -- rm x",
+        "git push -u origin $BRANCH",
+        "git config user.email a@b.c",
+        "crontab -l",
+        "crontab f",
+        "cmd1 | ts \"$F\"",
+        "fzf --bind ctrl-a:toggle-all",
+        "docker run --rm img ls",
+    ] {
+        assert!(Commands::read(text).contain("rm *").is_none(), "{text:?}");
+    }
+}
