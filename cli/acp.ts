@@ -1,16 +1,16 @@
 // sheepdog acp: an agent of the Agent Client Protocol on stdin and stdout, with any agent behind it.
 import { finished } from 'node:stream/promises'
-import { Harness, type HarnessOptions, type Policy, type ServeOptions } from '../lib/index'
+import { Harness, type HarnessOptions, type ServeOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { timers } from '../lib/host'
 import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
-import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
-import { type Ending, environmentOption, type OptionTable, setting } from './command'
-import { readJson } from './file'
+import { parseArguments, UsageError } from './arguments'
+import { counted, type Ending, environmentOption, type OptionTable, setting } from './command'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
 import { logStream } from './screen'
 import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { toOptions } from './words'
 
 export const summary = 'serve an agent to an editor, over the Agent Client Protocol'
 
@@ -40,7 +40,7 @@ export const options = {
   cwd: setting('FOLDER', 'folder of the agent, and of its sandbox (default: the current one)'),
   env: environmentOption,
   binary: protocolProgramOption,
-  'max-tokens': setting('N', 'tokens that all its turns together may use'),
+  'max-tokens': counted('tokens that all its turns together may use'),
   idle: setting(
     'DURATION',
     'end a turn after this long without a message (default 300s; 900s while a tool runs)',
@@ -70,21 +70,10 @@ export async function run(args: string[]): Promise<Ending> {
   if (!provider) throw new UsageError('an agent is needed: sheepdog acp PROVIDER, or sheepdog acp -- COMMAND')
   if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} was not expected`)
   const serveOptions: ServeOptions = {
-    permission: values.permission as ServeOptions['permission'],
-    allow: values.allow,
-    policy: values.policy === undefined ? undefined : (readJson('--policy', values.policy) as Policy),
+    toolIdleTimeoutMs: values.idle,
+    ...toOptions<ServeOptions>(values),
     sandbox: toAgentSandbox(values),
-    model: values.model,
-    cwd: values.cwd,
-    env: values.env && parseVariables('--env', values.env),
-    binary: values.binary,
-    maxTokens: values['max-tokens'] === undefined ? undefined : Number(values['max-tokens']),
-    record: values.record,
-    name: values.name,
-    timeoutMs: parseDuration('--timeout', values.timeout),
   }
-  if (values.idle !== undefined)
-    serveOptions.idleTimeoutMs = serveOptions.toolIdleTimeoutMs = parseDuration('--idle', values.idle)
   const controller = new AbortController()
   const interrupt = onInterrupt(() => controller.abort())
   const log = logStream('stderr')

@@ -76,7 +76,7 @@ export async function run(args: string[]): Promise<Ending> {
 function whom(
   positionals: string[],
   command: string[] | undefined,
-  values: { state?: string[]; mode?: string[] },
+  values: Parameters<typeof agentOf>[1],
 ): { provider?: HarnessOptions['provider']; words: string[] } {
   const [first, ...rest] = positionals
   const isNamed = providerNames().some((known) => known === first)

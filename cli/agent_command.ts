@@ -1,9 +1,9 @@
 // An agent after `--`: any program that speaks the Agent Client Protocol.
 import { basename } from 'node:path'
-import type { AgentProgram } from '../lib/index'
+import type { AgentProgram, Policy } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { parseVariables } from './arguments'
-import { type OptionTable, several, setting } from './command'
+import { type OptionTable, several } from './command'
+import { jsonFile } from './file'
 
 /** Options of an agent after `--`. */
 export const commandOptions = {
@@ -12,8 +12,7 @@ export const commandOptions = {
 } as const satisfies OptionTable
 
 /** Options of an agent that holds a session. */
-export const policyOption = setting(
-  'FILE',
+export const policyOption = jsonFile<Policy>(
   'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
 )
 
@@ -25,7 +24,7 @@ export const protocolProgramOption = several(
 /** The agent of these words; its name is that of its program. */
 export function agentOf(
   [command, ...args]: string[],
-  { state, mode }: { state?: string[]; mode?: string[] } = {},
+  { state, mode }: { state?: string[]; mode?: AgentProgram['modes'] } = {},
 ): AgentProgram {
   const words = basename(command!)
     .replace(/\.(?:[cm]?js|py|exe)$/, '')
@@ -38,6 +37,6 @@ export function agentOf(
     command: command!,
     args,
     state,
-    modes: mode && parseVariables('--mode', mode),
+    modes: mode,
   }
 }

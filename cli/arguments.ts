@@ -1,7 +1,7 @@
 // Words of a command line become checked values. PURE: every fault is a UsageError, printed in one line by main.ts.
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { suggestion } from '../lib/hint'
-import { helpOption, type Option, type OptionTable } from './command'
+import type { Option, OptionTable } from './command'
 
 /** A wrong command line. */
 export class UsageError extends Error {}
@@ -9,11 +9,15 @@ export class UsageError extends Error {}
 /** Exit status for a wrong command line. */
 export const usageStatus = 2
 
-type OptionValue<O extends Option> = O extends { type: 'string'; multiple: true }
-  ? string[]
-  : O['type'] extends 'string'
-    ? string
-    : boolean
+type OptionValue<O extends Option> = O extends { read: (flag: string, given: never) => infer Value }
+  ? Value
+  : O extends { type: 'string'; multiple: true }
+    ? string[]
+    : O['type'] extends 'string'
+      ? string
+      : boolean
+
+export const helpOption = { type: 'boolean', short: 'h', help: 'show this help' } as const satisfies Option
 
 export interface ParsedArguments<T extends OptionTable> {
   values: { [name in keyof T]?: OptionValue<T[name]> } & { help?: boolean }
@@ -56,39 +60,34 @@ export function parseArguments<const T extends OptionTable>(
       throw new UsageError(`${token.rawName} takes no value, got ${JSON.stringify(token.value)}`)
     }
   }
-  return { values: { ...values } as ParsedArguments<T>['values'], positionals, command }
+  const read = Object.entries(values).map(([name, given]) => {
+    const option = options[name]!
+    return [name, 'read' in option && option.read ? option.read(`--${name}`, given as never) : given]
+  })
+  return { values: Object.fromEntries(read) as ParsedArguments<T>['values'], positionals, command }
 }
 
-/** A number of this form, if there is one. */
-export function parseNumber(
-  option: string,
-  text: string | undefined,
-  what = 'a number',
-  form = /^\d+$/,
-): number | undefined {
-  if (text === undefined) return undefined
-  if (!form.test(text)) throw new UsageError(`${option}: expected ${what}, got ${JSON.stringify(text)}`)
+/** A number of this form. */
+export function parseNumber(flag: string, text: string, what = 'a number', form = /^\d+$/): number {
+  if (!form.test(text)) throw new UsageError(`${flag}: expected ${what}, got ${JSON.stringify(text)}`)
   return Number(text)
 }
 
-export function parseCount(option: string, text: string | undefined): number | undefined {
-  return parseNumber(option, text, 'a number >= 1', /^[1-9]\d*$/)
+export function parseCount(flag: string, text: string): number {
+  return parseNumber(flag, text, 'a number >= 1', /^[1-9]\d*$/)
 }
 
-export function parsePort(text: string | undefined): number | undefined {
-  const port = parseNumber('--port', text, 'a number between 0 and 65535')
-  if (port !== undefined && port > 65_535)
-    throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(text)}`)
+export function parsePort(flag: string, text: string): number {
+  const what = 'a number between 0 and 65535'
+  const port = parseNumber(flag, text, what)
+  if (port > 65_535) throw new UsageError(`${flag}: expected ${what}, got ${JSON.stringify(text)}`)
   return port
 }
 
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** Milliseconds of `120s`, `30m`, `1.5h`, `7d`, `500ms`, a plain number of seconds, or `off` (Infinity). */
-export function parseDuration(option: string, text: string): number
-export function parseDuration(option: string, text: string | undefined): number | undefined
-export function parseDuration(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
+export function parseDuration(option: string, text: string): number {
   if (text === 'off') return Infinity
   const [, number, unit = 's'] = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?$/.exec(text) ?? []
   if (number === undefined) {

@@ -7,22 +7,21 @@ import {
   type Answer,
   type OpenOptions,
   type PermissionRequest,
-  type Policy,
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, folderOption, type OptionTable, setting, flag } from './command'
-import { readJson } from './file'
 import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt } from './interrupt'
 import { Output } from './output'
 import { describeQuestion } from './question'
 import { recordOptions } from './record'
-import { resetOptions, toRetry } from './reset'
+import { resetOptions } from './reset'
 import { json as toJson, put } from './screen'
 import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { toOptions } from './words'
 
 export const summary = 'hold a session with a coding agent: many prompts'
 
@@ -80,17 +79,9 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError(`prompts come from stdin: ${JSON.stringify(rest[0])} was not expected`)
   const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
   const openOptions: OpenOptions = {
-    permission: values.permission as OpenOptions['permission'],
-    allow: values.allow,
+    ...toOptions<OpenOptions>(values),
     sandbox: toAgentSandbox(values),
-    policy: values.policy === undefined ? undefined : (readJson('--policy', values.policy) as Policy),
-    resume: values.resume,
-    model: values.model,
-    cwd: values.cwd,
-    binary: values.binary,
-    retry: toRetry(values['wait-for-reset']),
-    record: values.record,
-    name: values.name,
+    retry: toOptions<NonNullable<OpenOptions['retry']>>(values, 'retry.'),
   }
   // In a pipe nobody is there to ask.
   if (!isTerminal) openOptions.permission ??= 'edit'

@@ -1,4 +1,14 @@
 // The description of a command of `sheepdog`. Its help, the shells' completions and the manual are made of it: one table for all. PURE.
+import {
+  helpOption,
+  parseCount,
+  parseDuration,
+  parsePort,
+  parseJson,
+  parseNumber,
+  parseSize,
+  parseVariables,
+} from './arguments'
 import type { Interrupt } from './interrupt'
 
 /** Kinds of words on a command line, for a shell that completes them. */
@@ -19,6 +29,8 @@ export interface Setting extends Omit<Flag, 'type'> {
   /** How the help calls its value: DURATION, FILE. */
   value: string
   fits?: Fitting
+  /** Reads what was given: a text, or all texts of an option that may be given again. Without it the text is the value. */
+  read?: (flag: string, given: never) => unknown
 }
 
 export type Option = Flag | Setting
@@ -29,26 +41,52 @@ export type OptionTable = Readonly<Record<string, Option>>
 /** Kinds of values, by their names. */
 const fitting: Record<string, Fitting> = { FILE: 'file', FOLDER: 'folder', PROGRAM: 'program' }
 
+/** How values of these names are read. */
+const readers = {
+  DURATION: parseDuration,
+  SIZE: parseSize,
+  JSON: parseJson,
+  'NAME=VALUE': parseVariables,
+  'LEVEL=ID': parseVariables,
+}
+
+type Valued<Value extends string> = { type: 'string'; value: Value; help: string; fits?: Fitting } & {
+  [read in Value extends keyof typeof readers ? 'read' : never]: (typeof readers)[Value &
+    keyof typeof readers]
+}
+
 /** An option without a value. */
 export const flag = (help: string) => ({ type: 'boolean', help }) as const
 
 /** An option with a value. `fits`: null for one that is of another machine. */
-export const setting = (value: string, help: string, fits: Fitting | null = fitting[value] ?? null) =>
-  ({ type: 'string', value, help, ...(fits && { fits }) }) as const
+export function setting<const Value extends string>(
+  value: Value,
+  help: string,
+  fits: Fitting | null = fitting[value] ?? null,
+): Valued<Value> {
+  const read = (readers as Record<string, Setting['read']>)[value]
+  return { type: 'string', value, help, ...(fits && { fits }), ...(read && { read }) } as Valued<Value>
+}
 
 /** An option that may be given again. */
-export const several = (value: string, help: string, fits?: Fitting) =>
-  ({ ...setting(value, help, fits), multiple: true }) as const
+export const several = <const Value extends string>(value: Value, help: string, fits?: Fitting) =>
+  ({ ...setting(value, help, fits), multiple: true }) as Valued<Value> & { multiple: true }
+
+/** An option whose value is a number of at least one. */
+export const counted = (help: string) => ({ ...setting('N', help), read: parseCount })
+
+/** One whose value is zero or more. */
+export const numbered = (help: string) => ({
+  ...setting('N', help),
+  read: (flag: string, text: string) => parseNumber(flag, text),
+})
+
+export const portOption = (help: string) => ({ ...setting('N', help), read: parsePort })
 
 /** Options of each command that starts a program or an agent. */
 export const environmentOption = several('NAME=VALUE', 'add a variable to its environment; may be repeated')
 
 export const folderOption = setting('FOLDER', 'working directory (default: the current one)')
-
-export const schemaOption = setting(
-  'FILE',
-  'JSON Schema that the answer must fit; the answer is printed as JSON',
-)
 
 /** A word that is no option. */
 export interface Operand {
@@ -84,8 +122,6 @@ export interface Command {
 
 /** A command and its name. */
 export type NamedCommand = Command & { name: string }
-
-export const helpOption = { type: 'boolean', short: 'h', help: 'show this help' } as const satisfies Option
 
 /** The options with --help, as help, completions and the manual list them. */
 export function allOptions({ options }: Command): [name: string, option: Option][] {

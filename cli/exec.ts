@@ -1,7 +1,7 @@
 // sheepdog exec: one command in a runtime.
 import type { ErrorCode, SheepdogError } from '../lib/error'
 import type { ExecuteResult } from '../lib/runtime'
-import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
+import { parseArguments, UsageError } from './arguments'
 import { type Ending, environmentOption, type OptionTable, setting } from './command'
 import { signalStatus } from './interrupt'
 import { tokenOption, withRuntime } from './runtime_way'
@@ -41,16 +41,13 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('expected a URL and a command: sheepdog exec ws://127.0.0.1:8080 -- npm test')
   }
   const command = words.length === 1 ? words[0]! : words.map(quote).join(' ')
-  const env = values.env && parseVariables('--env', values.env)
-  const idleTimeoutMs = parseDuration('--idle', values.idle)
-  const timeoutMs = parseDuration('--timeout', values.timeout)
   return withRuntime(
     url,
     values.token,
     async (client, output, signal) => {
-      const { results } = await client.executeCommands([{ command, cwd: values.cwd, env }], {
-        idleTimeoutMs,
-        timeoutMs,
+      const { results } = await client.executeCommands([{ command, cwd: values.cwd, env: values.env }], {
+        idleTimeoutMs: values.idle,
+        timeoutMs: values.timeout,
         onCommandOutput: ({ stream, text }) => output.writeData(stream, text),
         signal,
       })

@@ -2,9 +2,17 @@
 import { once } from 'node:events'
 import { createReadStream, readFileSync, type ReadStream } from 'node:fs'
 import { UsageError } from './arguments'
+import { setting } from './command'
 
-/** The JSON value in the file of an option such as `--schema FILE`. */
-export function readJson(option: string, file: string): unknown {
+/** An option whose value is the JSON in a file, such as `--schema FILE`. */
+export const jsonFile = <Value = object>(help: string) => ({
+  ...setting('FILE', help),
+  read: readJson as (flag: string, file: string) => Value,
+})
+
+export const schemaOption = jsonFile('JSON Schema that the answer must fit; the answer is printed as JSON')
+
+function readJson(option: string, file: string): unknown {
   let text: string
   try {
     text = readFileSync(file, 'utf8')

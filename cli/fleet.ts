@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
 import { absolutePath, timers } from '../lib/host'
-import { parseArguments, parseDuration, parseJson, UsageError } from './arguments'
+import { parseArguments, UsageError } from './arguments'
 import { type Ending, type OptionTable, flag, setting, several } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { showBytes, showCount } from './figure'
@@ -116,9 +116,8 @@ async function schedule(id: string | undefined, values: Values, json: boolean): 
     })
   if (cron === undefined || job === undefined)
     throw new UsageError('schedule needs --cron EXPRESSION and --job JSON, or --remove')
-  const spec = parseJson('--job', job) as JobOptions
   const times = { cron, timeZone: values['time-zone'], catchUp: values['catch-up'] } as ScheduleOptions
-  return withFleet(values, async (fleet) => (await fleet.schedule(id, times, spec), 0))
+  return withFleet(values, async (fleet) => (await fleet.schedule(id, times, job as JobOptions), 0))
 }
 
 async function listSchedules(fleet: Fleet, json: boolean): Promise<number> {
@@ -134,13 +133,12 @@ async function listSchedules(fleet: Fleet, json: boolean): Promise<number> {
 }
 
 function pruneOptions(values: Values): PruneOptions {
-  const { 'older-than': olderThan, state, queue, 'dry-run': dryRun } = values
-  if (olderThan === undefined || olderThan === 'off')
+  const { 'older-than': olderThanMs, state, queue, 'dry-run': dryRun } = values
+  if (olderThanMs === undefined || olderThanMs === Infinity)
     throw new UsageError('prune needs --older-than, a duration such as 7d')
   const wrong = state?.find((name) => !['done', 'failed', 'cancelled', 'dead'].includes(name))
   if (wrong !== undefined)
     throw new UsageError(`--state: expected done, failed, cancelled or dead, got ${JSON.stringify(wrong)}`)
-  const olderThanMs = parseDuration('--older-than', olderThan)
   return { olderThanMs, states: state as PruneOptions['states'], queue, dryRun }
 }
 

@@ -1,8 +1,8 @@
 // sheepdog jobs: what a fleet has to do, and what became of it.
 import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
-import { type ParsedArguments, parseArguments, parseCount, UsageError } from './arguments'
-import { type Ending, type OptionTable, setting, several, flag } from './command'
+import { type ParsedArguments, parseArguments, UsageError } from './arguments'
+import { counted, type Ending, type OptionTable, setting, several, flag } from './command'
 import { describeEvent, showCost } from './event'
 import { showCount } from './figure'
 import { fleetTable, withFleet } from './fleet_way'
@@ -41,7 +41,7 @@ export const options = {
   ),
   tag: setting('TAG', 'ls, retry: jobs with this tag only'),
   title: setting('TEXT', 'ls, retry: jobs whose title contains this text only'),
-  limit: setting('N', 'ls: at most so many jobs'),
+  limit: counted('ls: at most so many jobs'),
   after: setting('ID', 'ls: begin after this job'),
   watch: flag('ls: go on with each job that changes, until it is ended'),
   all: flag('retry: every job that fits, instead of one'),
@@ -107,7 +107,7 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
 
 function filterOf({ queue, state, tag, title, limit, after }: Values): JobListOptions {
   const states = state as JobRecord['state'][] | undefined
-  return { queue, state: states, tag, title, limit: parseCount('--limit', limit), after }
+  return { queue, state: states, tag, title, limit, after }
 }
 
 async function list(fleet: Fleet, filter: JobListOptions, { json }: Values): Promise<number> {

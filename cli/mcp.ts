@@ -4,14 +4,15 @@ import { Budget, type ProviderName, type TurnOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { ToolProtocol } from '../lib/harness/session/tool_protocol'
 import { folderName } from '../lib/host'
-import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
-import { type Ending, type OptionTable, several, setting } from './command'
+import { parseArguments, UsageError } from './arguments'
+import { counted, type Ending, type OptionTable, several, setting } from './command'
 import { onInterrupt } from './interrupt'
 import { Agents } from './mcp/agents'
 import { serve } from './mcp/stdio'
 import { toolsOf } from './mcp/tools'
 import { recordOptions } from './record'
 import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { toOptions } from './words'
 
 export const summary = 'offer coding agents to another agent, as an MCP server'
 
@@ -31,8 +32,8 @@ export const options = {
   ),
   ...levelOptions,
   ...hostOptions,
-  'max-agents': setting('N', 'agents that may run at once (default 4)'),
-  'max-tokens': setting('N', 'tokens that all agents together may use'),
+  'max-agents': counted('agents that may run at once (default 4)'),
+  'max-tokens': counted('tokens that all agents together may use'),
   model: setting('NAME', 'model that the agents use'),
   idle: setting(
     'DURATION',
@@ -62,28 +63,19 @@ export async function run(args: string[]): Promise<Ending> {
   if (cwd === undefined) throw new UsageError('the working directory was deleted: pass --cwd')
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new UsageError(`--cwd: there is no folder ${JSON.stringify(cwd)}`)
-  const maxTokens = parseCount('--max-tokens', values['max-tokens'])
+  const { maxTokens, cwd: _, ...stated } = toOptions<TurnOptions>(values)
   const turnOptions: TurnOptions = {
-    permission: values.permission as TurnOptions['permission'],
-    allow: values.allow,
+    toolIdleTimeoutMs: values.idle,
+    startTimeoutMs: values.idle,
+    ...stated,
     sandbox: toAgentSandbox(values),
-    model: values.model,
-    record: values.record,
-    name: values.name,
     budget: maxTokens === undefined ? undefined : new Budget({ maxTokens }),
-    timeoutMs: parseDuration('--timeout', values.timeout),
-  }
-  if (values.idle !== undefined) {
-    turnOptions.idleTimeoutMs =
-      turnOptions.toolIdleTimeoutMs =
-      turnOptions.startTimeoutMs =
-        parseDuration('--idle', values.idle)
   }
   const providers = providersOf(values.provider)
   const agents = new Agents({
     providers,
     cwd,
-    maxAgents: parseCount('--max-agents', values['max-agents']) ?? 4,
+    maxAgents: values['max-agents'] ?? 4,
     options: turnOptions,
   })
   const protocol = new ToolProtocol(toolsOf(agents, providers))

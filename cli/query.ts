@@ -1,7 +1,7 @@
 // sheepdog query: one prompt to a runtime.
-import { parseArguments, parseDuration, UsageError } from './arguments'
-import { type Ending, type OptionTable, schemaOption, setting } from './command'
-import { readJson } from './file'
+import { parseArguments, UsageError } from './arguments'
+import { type Ending, type OptionTable, setting } from './command'
+import { schemaOption } from './file'
 import { tokenOption, withRuntime } from './runtime_way'
 import { json } from './screen'
 
@@ -34,14 +34,12 @@ export async function run(args: string[]): Promise<Ending> {
   if (!url || prompt === undefined || rest.length > 0) {
     throw new UsageError('expected a URL and a prompt: sheepdog query ws://127.0.0.1:8080 "What is here?"')
   }
-  const outputSchema =
-    values.schema === undefined ? undefined : (readJson('--schema', values.schema) as object)
   return withRuntime(url, values.token, async (client, output, signal) => {
     const { data } = await client.query(prompt, {
       systemPrompt: values.system ?? '',
       model: values.model ?? '',
-      outputSchema,
-      timeoutMs: parseDuration('--timeout', values.timeout),
+      outputSchema: values.schema,
+      timeoutMs: values.timeout,
       onAssistantMessage: (blocks) => output.write('stderr', `${blocks.join('\n')}\n`),
       onCommandOutput: ({ text }) => output.write('stderr', text),
       signal,

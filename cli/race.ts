@@ -2,9 +2,9 @@
 import { text as readAll } from 'node:stream/consumers'
 import { Harness, race, type HarnessOptions, type RaceEntry } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
+import { parseArguments, UsageError } from './arguments'
 import { bringHome, describeChanges } from './changed'
-import { type Ending, type OptionTable, several, setting, flag } from './command'
+import { counted, type Ending, type OptionTable, several, setting, flag } from './command'
 import { showCost } from './event'
 import { showDuration } from './figure'
 import { leaveBy, onInterrupt } from './interrupt'
@@ -39,7 +39,7 @@ export const options = {
   ),
   all: flag('let all run to their end'),
   apply: flag("merge the winner's changes into your working tree, all or nothing"),
-  concurrency: setting('N', 'run at most so many at once (default: all)'),
+  concurrency: counted('run at most so many at once (default: all)'),
   deadline: setting('DURATION', 'kill those that still run after this long'),
   ...shared,
   json: flag('print one JSON line with the winner and all entries'),
@@ -60,7 +60,6 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('a prompt and an agent are needed: sheepdog race "PROMPT" --agent PROVIDER')
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
-  const concurrency = parseCount('--concurrency', values.concurrency)
   const { cwd, ...turn } = toTurnOptions(values)
   const agents = values.agent.map((provider) => new Harness({ ...turn, provider } as HarnessOptions))
   const stop = new AbortController()
@@ -73,8 +72,8 @@ export async function run(args: string[]): Promise<Ending> {
       agents,
       verify: values.verify === undefined ? undefined : ['sh', '-c', values.verify],
       winner: values.all ? 'all' : 'first',
-      concurrency,
-      timeoutMs: parseDuration('--deadline', values.deadline),
+      concurrency: values.concurrency,
+      timeoutMs: values.deadline,
       signal: stop.signal,
       onEntry: values.json ? undefined : tellEntry,
     })

@@ -1,9 +1,10 @@
 // sheepdog run: any program under watch.
-import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
+import { parseArguments, UsageError } from './arguments'
 import { type Ending, environmentOption, folderOption, type OptionTable, setting, flag } from './command'
 import { recordOptions } from './record'
 import { hostOptions, sandboxOptions, toSandbox } from './sandbox'
-import { watch } from './watch'
+import { watch, type WatchOptions } from './watch'
+import { toOptions } from './words'
 
 export const summary = 'run any program: it always ends and leaves no process behind'
 
@@ -59,17 +60,11 @@ export async function run(args: string[]): Promise<Ending> {
   const [program, ...rest] = command ?? []
   if (!program) throw new UsageError('which program? For example: sheepdog run -- npm test')
   const { status, interrupt } = await watch(program, rest, {
-    idleTimeoutMs: parseDuration('--idle', values.idle),
-    timeoutMs: parseDuration('--timeout', values.timeout),
-    cwd: values.cwd,
-    env: values.env && parseVariables('--env', values.env),
-    memoryMaxBytes: values.memory === undefined ? undefined : parseSize('--memory', values.memory),
+    ...toOptions<WatchOptions>(values),
     pty: values.pty,
     quiet: values.quiet,
     json: values.json,
     sandbox: toSandbox(values),
-    record: values.record,
-    name: values.name,
   })
   return interrupt ?? status
 }

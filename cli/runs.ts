@@ -8,8 +8,8 @@ import {
   type RunState,
   type RunSummary,
 } from '../lib/index'
-import { parseArguments, parseCount, parseDuration, parseSize, UsageError } from './arguments'
-import { type Ending, type OptionTable, flag, several, setting } from './command'
+import { parseArguments, UsageError } from './arguments'
+import { counted, type Ending, type OptionTable, flag, several, setting } from './command'
 import { showCost } from './event'
 import { showBytes, showCount, showDuration } from './figure'
 import { recordsFolder } from './record'
@@ -42,7 +42,7 @@ export const options = {
   state: several('S', 'only those in this state; may be repeated', states),
   provider: setting('NAME', 'list: only turns and sessions of this agent'),
   since: setting('DURATION', 'list: only those that started within this time (7d, 12h)'),
-  limit: setting('N', 'list: at most so many'),
+  limit: counted('list: at most so many'),
   older: setting('DURATION', 'prune: remove those that ended at least this long ago (7d, 12h)'),
   'max-size': setting('SIZE', 'prune: remove the oldest until all have at most this size (2GB, 500M)'),
   'dry-run': flag('prune: count, and remove nothing'),
@@ -93,27 +93,19 @@ function statesOf({ failed, state }: Values): RunState[] | undefined {
   return failed ? ['failed', 'killed', 'lost'] : (state as RunState[] | undefined)
 }
 
-function listOptions({ provider, since, limit }: Values, state: RunState[] | undefined): ListRunsOptions {
-  const sinceMs = since === undefined ? Infinity : parseDuration('--since', since)
-  return {
-    state,
-    provider,
-    since: sinceMs === Infinity ? undefined : new Date(Math.max(0, Date.now() - sinceMs)),
-    limit: parseCount('--limit', limit),
-  }
+function listOptions(values: Values, state: RunState[] | undefined): ListRunsOptions {
+  const { provider, since = Infinity, limit } = values
+  const from = since === Infinity ? undefined : new Date(Math.max(0, Date.now() - since))
+  return { state, provider, since: from, limit }
 }
 
 function pruneOptions(values: Values, wanted: RunState[] | undefined): PruneRunsOptions {
-  const { older, 'max-size': maxSize, 'dry-run': dryRun } = values
-  if ((older === undefined || older === 'off') && maxSize === undefined)
+  const { older = Infinity, 'max-size': maxBytes, 'dry-run': dryRun } = values
+  if (older === Infinity && maxBytes === undefined)
     throw new UsageError('prune needs --older DURATION or --max-size SIZE: sheepdog runs prune --older 7d')
   if (wanted?.includes('running')) throw new UsageError('--state: a run that goes on is never removed')
-  return {
-    olderThanMs: older === undefined || older === 'off' ? undefined : parseDuration('--older', older),
-    maxBytes: maxSize === undefined ? undefined : parseSize('--max-size', maxSize),
-    states: wanted as PruneRunsOptions['states'],
-    dryRun,
-  }
+  const olderThanMs = older === Infinity ? undefined : older
+  return { olderThanMs, maxBytes, states: wanted as PruneRunsOptions['states'], dryRun }
 }
 
 function list(folder: string, options: ListRunsOptions) {

@@ -1,8 +1,8 @@
 // The options of a sandbox on a command line.
 import type { SandboxOptions } from '../lib/index'
 import { variable } from '../lib/host'
-import { type ParsedArguments, UsageError, parseCount } from './arguments'
-import { type OptionTable, flag, several, setting } from './command'
+import { type ParsedArguments, UsageError } from './arguments'
+import { counted, type OptionTable, flag, several, setting } from './command'
 
 export const sandboxOptions = {
   sandbox: flag('the kernel lets it and its descendants write only to /dev/null'),
@@ -26,10 +26,7 @@ export const sandboxOptions = {
     'changes of files that your own tools run later, such as .git/hooks and .envrc: report them (the default), or restore the files; implies --sandbox',
     ['report', 'restore'],
   ),
-  landlock: setting(
-    'N',
-    'start nothing where the kernel has an older version of Landlock; implies --sandbox',
-  ),
+  landlock: counted('start nothing where the kernel has an older version of Landlock; implies --sandbox'),
 } as const satisfies OptionTable
 
 /** `serve` has `--agent-host` instead, because its `--host` is its own address. */
@@ -95,7 +92,7 @@ export function toSandbox(values: SandboxValues): SandboxOptions | undefined {
     network: hosts ?? toNetwork(network),
     sockets: socket,
     protect: protect as SandboxOptions['protect'],
-    require: landlock === undefined ? undefined : { landlock: parseCount('--landlock', landlock) },
+    require: landlock === undefined ? undefined : { landlock },
   }
 }
 

@@ -6,8 +6,8 @@ import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { absolutePath, environment, timers, variable } from '../lib/host'
-import { parseArguments, parsePort, UsageError } from './arguments'
-import { type Ending, type OptionTable, setting, flag, several } from './command'
+import { parseArguments, UsageError } from './arguments'
+import { type Ending, type OptionTable, setting, flag, portOption, several } from './command'
 import { notReadable } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
@@ -37,7 +37,7 @@ export const options = {
   ),
   secret: hostOptions.secret,
   ...recordOptions,
-  port: setting('N', 'port; 0 picks a free one (default 8080)'),
+  port: portOption('port; 0 picks a free one (default 8080)'),
   host: setting('H', 'address (default 127.0.0.1); one that others can reach needs --token'),
   token: setting(
     'T',
@@ -84,7 +84,6 @@ function checkLimits(
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(withoutWorkspace(args), options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
-  const port = parsePort(values.port)
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
   checkLimits(values, provider !== undefined)
@@ -96,7 +95,7 @@ export async function run(args: string[]): Promise<Ending> {
     provider,
     harness: provider && { ...toHarness(values), record: values.record, name: values.name },
     keepSession: values['keep-session'],
-    port,
+    port: values.port,
     host: values.host,
     token,
     allowedOrigins: values['allow-origin'],

@@ -4,8 +4,8 @@ import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseDuration, parseJson, parseNumber, UsageError } from './arguments'
-import { type Ending, type OptionTable, setting, several, flag } from './command'
+import { parseArguments, parseDuration, UsageError } from './arguments'
+import { type Ending, type OptionTable, numbered, setting, several, flag } from './command'
 import { openStream } from './file'
 import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
@@ -37,12 +37,15 @@ export const options = {
   title: setting('TEXT', 'title of the job in lists'),
   tag: several('TAG', 'tag of the job; may be repeated'),
   queue: setting('Q', 'queue (default "default")'),
-  priority: setting('N', '0 to 9; 9 goes first (default 4)'),
+  priority: numbered('0 to 9; 9 goes first (default 4)'),
   id: setting('ID', 'id of the job; the same id again is the same job'),
   key: setting('K', 'jobs with the same key run one after another'),
-  'key-limit': setting('N', 'jobs of a key at once (default 1)'),
-  at: setting('TIME', 'do not start before this time: 2030-01-31T09:00, or +30m from now'),
-  attempts: setting('N', 'attempts in all (default 3)'),
+  'key-limit': numbered('jobs of a key at once (default 1)'),
+  at: {
+    ...setting('TIME', 'do not start before this time: 2030-01-31T09:00, or +30m from now'),
+    read: parseTime,
+  },
+  attempts: numbered('attempts in all (default 3)'),
   artifact: several('GLOB', 'keep files that match; may be repeated'),
   cwd: setting('FOLDER', "working directory on the worker's machine", null),
   git: setting('URL', 'work in a checkout of this repository instead'),
@@ -83,19 +86,19 @@ export async function run(args: string[]): Promise<Ending> {
         }
       : {
           handler: values.handler,
-          data: values.data === undefined ? undefined : parseJson('--data', values.data),
+          data: values.data,
         }
   const job = {
     ...what,
     title: values.title,
     tags: values.tag,
     queue: values.queue,
-    priority: parseNumber('--priority', values.priority),
+    priority: values.priority,
     id: values.id,
     key: values.key,
-    keyLimit: parseNumber('--key-limit', values['key-limit']),
-    at: values.at === undefined ? undefined : parseTime(values.at),
-    attempts: parseNumber('--attempts', values.attempts),
+    keyLimit: values['key-limit'],
+    at: values.at,
+    attempts: values.attempts,
     artifacts: values.artifact,
     cwd: values.cwd,
     git:
@@ -171,11 +174,11 @@ async function tellEnd(job: Job): Promise<number> {
   }
 }
 
-function parseTime(text: string): Date {
+function parseTime(flag: string, text: string): Date {
   const time = text.startsWith('+')
-    ? new Date(Date.now() + parseDuration('--at', text.slice(1)))
+    ? new Date(Date.now() + parseDuration(flag, text.slice(1)))
     : new Date(text)
   if (Number.isNaN(time.getTime()))
-    throw new UsageError(`--at: expected a date, or a duration such as +30m, got ${JSON.stringify(text)}`)
+    throw new UsageError(`${flag}: expected a date, or a duration such as +30m, got ${JSON.stringify(text)}`)
   return time
 }

@@ -1,30 +1,24 @@
 // The options of a turn on a command line: their table, and how they become `TurnOptions`. A test compares them with the library's.
 import { variable } from '../lib/host'
 import type { HarnessOptions, TurnOptions } from '../lib/index'
-import {
-  type ParsedArguments,
-  parseCount,
-  parseDuration,
-  parseNumber,
-  parseSize,
-  parseVariables,
-  UsageError,
-} from './arguments'
+import { type ParsedArguments, parseNumber, UsageError } from './arguments'
 import { commandOptions } from './agent_command'
 import { checkoutOptions, toWorktree } from './checkout_options'
 import {
+  counted,
   environmentOption,
   folderOption,
-  schemaOption,
+  numbered,
   type OptionTable,
   setting,
   several,
   flag,
 } from './command'
-import { readJson } from './file'
+import { jsonFile, schemaOption } from './file'
 import { recordOptions } from './record'
-import { resetOptions, toRetry } from './reset'
+import { resetOptions } from './reset'
 import { hostOptions, levelOptions, toAgentSandbox } from './sandbox'
+import { toOptions } from './words'
 
 export const turnOptions = {
   schema: schemaOption,
@@ -37,8 +31,7 @@ export const turnOptions = {
   ...commandOptions,
   plan: flag('the same as --permission plan'),
   tool: several('NAME', 'a tool of the CLI that it may use, and no other; may be repeated'),
-  'mcp-servers': setting(
-    'FILE',
+  'mcp-servers': jsonFile<NonNullable<TurnOptions['mcpServers']>>(
     'JSON: [{ "name", "url" } or { "name", "command", "args" }], servers whose tools it may use',
   ),
   cwd: folderOption,
@@ -60,14 +53,16 @@ export const turnOptions = {
     'group',
     'strict',
   ]),
-  'max-turns': setting('N', 'at most so many model answers'),
-  'max-tokens': setting('N', 'end it when it used more tokens than this'),
-  'max-cost': setting('DOLLARS', 'end it when it cost more than this'),
-  prices: setting(
-    'FILE',
+  'max-turns': counted('at most so many model answers'),
+  'max-tokens': counted('end it when it used more tokens than this'),
+  'max-cost': {
+    ...setting('DOLLARS', 'end it when it cost more than this'),
+    read: (flag: string, text: string) => parseNumber(flag, text, 'a number', /^\d*\.?\d+$/),
+  },
+  prices: jsonFile<NonNullable<TurnOptions['prices']>>(
     'JSON: { "inputPerMillion", "outputPerMillion", "cachedPerMillion" }, prices for --max-cost',
   ),
-  retries: setting('N', 'attempts after one that failed for a passing reason (default 2)'),
+  retries: numbered('attempts after one that failed for a passing reason (default 2)'),
   'retry-delay': setting('DURATION', 'pause after the first failure (default 1s)'),
   'max-retry-delay': setting('DURATION', 'longest pause between attempts (default 30s)'),
   'retry-after-tools': flag('also try again when a tool has run'),
@@ -79,10 +74,13 @@ export const turnOptions = {
   ),
   binary: several('PROGRAM', "program in place of the agent's own; repeat it for leading arguments"),
   'extra-arg': several('ARGUMENT', 'an argument for the CLI, as in --extra-arg=--verbose; may be repeated'),
-  redact: several(
-    'VARIABLE',
-    'remove the value of this variable from events, results and records; may be repeated',
-  ),
+  redact: {
+    ...several(
+      'VARIABLE',
+      'remove the value of this variable from events, results and records; may be repeated',
+    ),
+    read: (_: string, names: string[]) => names.map(secretOf),
+  },
   changes: flag('tell what was changed in the git repository of its folder'),
   ...checkoutOptions,
   ...recordOptions,
@@ -93,83 +91,31 @@ type Values = ParsedArguments<typeof turnOptions>['values']
 
 /** The options of a turn, and those of the harness that runs it. */
 export function toTurnOptions(values: Values): TurnOptions & Pick<HarnessOptions, 'binary'> {
+  const inherited = values['inherit-env']
   return {
-    ...ways(values),
-    ...limits(values),
-    resume: values.resume,
-    record: values.record,
-    name: values.name,
-    model: values.model,
-    systemPrompt: values['system-prompt'],
-    images: values.image,
-    cliTools: values.tool,
+    toolIdleTimeoutMs: values.idle,
+    startTimeoutMs: values.idle,
+    ...toOptions<HarnessOptions>(values),
+    inheritEnv: inherited?.join() === 'none' ? false : inherited,
     permission: levelOf(values),
-    allow: values.allow,
+    retry: retryOf(values),
     sandbox: toAgentSandbox(values),
-    schema: fileOf('--schema', values.schema) as object | undefined,
-    mcpServers: fileOf('--mcp-servers', values['mcp-servers']) as TurnOptions['mcpServers'],
-    background: values.background as TurnOptions['background'],
-    changes: values.changes,
     worktree: toWorktree(values),
   }
 }
 
-/** How the program is started. */
-function ways(values: Values): Partial<HarnessOptions> {
-  const inherited = values['inherit-env']
-  return {
-    cwd: values.cwd,
-    env: values.env && parseVariables('--env', values.env),
-    inheritEnv: inherited && (inherited.join() === 'none' ? false : inherited),
-    containment: values.containment as TurnOptions['containment'],
-    binary: values.binary as HarnessOptions['binary'],
-    extraArgs: values['extra-arg'],
-    redact: values.redact?.map(secretOf),
-    maxRecordBytes:
-      values['max-record'] === undefined ? undefined : parseSize('--max-record', values['max-record']),
-  }
-}
-
-/** Clocks, budget and attempts. */
-function limits(values: Values): Partial<TurnOptions> {
-  const duration = (name: 'idle' | 'tool-idle' | 'start-timeout' | 'timeout' | 'kill-grace') =>
-    parseDuration(`--${name}`, values[name])
-  const idleTimeoutMs = duration('idle')
-  return {
-    idleTimeoutMs,
-    toolIdleTimeoutMs: duration('tool-idle') ?? idleTimeoutMs,
-    startTimeoutMs: duration('start-timeout') ?? idleTimeoutMs,
-    timeoutMs: duration('timeout'),
-    killGraceMs: duration('kill-grace'),
-    maxTurns: parseCount('--max-turns', values['max-turns']),
-    maxTokens: parseCount('--max-tokens', values['max-tokens']),
-    maxCostUsd: parseNumber('--max-cost', values['max-cost'], 'a number', /^\d*\.?\d+$/),
-    prices: fileOf('--prices', values.prices) as TurnOptions['prices'],
-    retry: retryOf(values),
-  }
-}
-
-function retryOf(values: Values): TurnOptions['retry'] {
-  const retries = parseNumber('--retries', values.retries)
-  const delay = (name: 'retry-delay' | 'max-retry-delay') => parseDuration(`--${name}`, values[name])
+function retryOf({ retries, ...values }: Values): TurnOptions['retry'] {
   const retry = {
-    attempts: retries === undefined ? undefined : retries + 1,
-    baseDelayMs: delay('retry-delay'),
-    maxDelayMs: delay('max-retry-delay'),
-    afterTools: values['retry-after-tools'],
-    ...toRetry(values['wait-for-reset']),
+    ...toOptions<NonNullable<TurnOptions['retry']>>(values, 'retry.'),
+    ...(retries !== undefined && { attempts: retries + 1 }),
   }
-  return Object.values(retry).some((value) => value !== undefined) ? retry : undefined
+  return Object.keys(retry).length > 0 ? retry : undefined
 }
 
 function levelOf(values: Values): TurnOptions['permission'] {
   if (values.plan && values.permission !== undefined && values.permission !== 'plan')
     throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
   return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
-}
-
-function fileOf(option: string, file: string | undefined): unknown {
-  return file === undefined ? undefined : readJson(option, file)
 }
 
 /** A secret is never written on the command line, which other users can read. */

@@ -1,7 +1,7 @@
 // sheepdog view: runs, live and on record, on a local web page.
 import { existsSync } from 'node:fs'
-import { parseArguments, parsePort, UsageError } from './arguments'
-import { type Ending, type OptionTable, flag, setting } from './command'
+import { parseArguments, UsageError } from './arguments'
+import { type Ending, type OptionTable, flag, portOption } from './command'
 import { untilInterrupt } from './interrupt'
 import { recordsFolder } from './record'
 import { fleetOptions, fleetTable } from './fleet_way'
@@ -28,7 +28,7 @@ export const operands = [{ name: 'FOLDER', fits: 'folder' }] as const
 
 export const options = {
   'allow-stop': flag('add a button that stops a run'),
-  port: setting('N', 'port (default: a free one)'),
+  port: portOption('port (default: a free one)'),
   fleet: flag('show the jobs of the fleet that the options below name'),
   ...fleetTable,
 } as const satisfies OptionTable
@@ -39,13 +39,12 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   const [folder = recordsFolder, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
-  const port = parsePort(values.port) ?? 0
   if (values.fleet && positionals.length > 0) throw new UsageError('--fleet takes no FOLDER')
   const fleet = values.fleet ? await Fleet.connect(fleetOptions(values)) : undefined
   const source = fleet
     ? new FleetSource(fleet, 'jobs of the fleet')
     : await records(folder, positionals.length > 0)
-  const view = await serveView({ source, port, allowStop: values['allow-stop'] })
+  const view = await serveView({ source, port: values.port, allowStop: values['allow-stop'] })
   print(view.url)
   await untilInterrupt()
   await view.close()

@@ -37,6 +37,15 @@ export const flags: Record<string, string> = {
   'sandbox.require.landlock': '--landlock',
 }
 
+/** The options of the library that the values of flags state; `within`: those of an object, as "retry.". */
+export function toOptions<Options>(values: object, within = ''): Partial<Options> {
+  const given = new Map(Object.entries(values).map(([name, value]) => [`--${name}`, value as unknown]))
+  const stated = Object.entries(flags)
+    .filter(([path, flag]) => path.startsWith(within) && given.get(flag) !== undefined)
+    .map(([path, flag]) => [path.slice(within.length), given.get(flag)] as const)
+  return Object.fromEntries(stated.filter(([name]) => !name.includes('.'))) as Partial<Options>
+}
+
 /** The flag of an option. `serve` passes the options of an agent on within `harness`. */
 function flagOf(name: string): string | undefined {
   return flags[name.replace(/^harness\./, '')]

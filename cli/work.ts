@@ -3,8 +3,8 @@
 import { pathToFileURL } from 'node:url'
 import { Fleet, type JobHandler } from '../lib/fleet'
 import { absolutePath, timers } from '../lib/host'
-import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
-import { type Ending, type OptionTable, several, setting } from './command'
+import { parseArguments, UsageError } from './arguments'
+import { counted, type Ending, type OptionTable, several, setting } from './command'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
 import { tell } from './screen'
@@ -20,7 +20,7 @@ job. Running jobs may finish; after --drain other workers get them. A second Ctr
 
 export const options = {
   queue: several('Q', 'pull from this queue; may be repeated (default: "default")'),
-  concurrency: setting('N', 'jobs at once (default 4)'),
+  concurrency: counted('jobs at once (default 4)'),
   name: setting('NAME', 'name of this worker in records'),
   handlers: setting('FILE', 'ES module whose default export is a table of handlers, which run your own code'),
   drain: setting('DURATION', 'how long running jobs may continue at the end (default 60s)'),
@@ -33,16 +33,14 @@ export const examples = ['sheepdog work --concurrency 8']
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
-  const concurrency = parseCount('--concurrency', values.concurrency)
   const handlers = values.handlers === undefined ? undefined : await loadHandlers(values.handlers)
-  const drainTimeoutMs = parseDuration('--drain', values.drain)
   const fleet = await Fleet.connect(fleetOptions(values))
   const worker = await fleet.work({
     queues: values.queue,
-    concurrency,
+    concurrency: values.concurrency,
     name: values.name,
     handlers,
-    drainTimeoutMs,
+    drainTimeoutMs: values.drain,
     git: { dir: values['git-dir'] },
   })
   tell(`sheepdog: ${worker.name} works on ${(values.queue ?? ['default']).join(', ')}; Ctrl-C drains`)
