@@ -52,6 +52,12 @@ function write(
   return path
 }
 
+/** Values of other types than a record has. */
+const odd = [5, 'x', true, null, [1], { a: 1 }, []]
+const startNames = ['name', 'provider', 'prompt', 'command', 'args', 'model', 'cwd', 'resume', 'host']
+const endNames = ['ok', 'endedAtMs', 'durationMs', 'failedPrompts', 'lastFailure', 'exitCode', 'signal']
+endNames.push('error', 'record', 'usage', 'result')
+
 async function listed(options?: ListRunsOptions): Promise<RunSummary[]> {
   const runs: RunSummary[] = []
   for await (const run of listRuns(folder, options)) runs.push(run)
@@ -116,6 +122,29 @@ describe('listRuns', () => {
     await pruneRuns(folder, { olderThanMs: 0 })
     expect(names()).toEqual(['damaged', 'empty', 'link'])
     expect(existsSync(join(outside, 'run.json'))).toBe(true)
+  })
+
+  it('shows a record with fields of other types as far as it can be read, and all others', async () => {
+    const everywhere = (value: unknown) => ({
+      start: Object.fromEntries(startNames.map((name) => [name, value])),
+      end: Object.fromEntries(endNames.map((name) => [name, value])),
+    })
+    for (const [at, value] of odd.entries()) {
+      const { start, end } = everywhere(value)
+      write(`a${at}`, { start: { ...start, kind: 'turn' }, end })
+      const result = { text: value, model: value, attempts: value, usage: value }
+      const error = { code: value, message: value, kind: value }
+      const usage = { inputTokens: value, outputTokens: value, cachedInputTokens: 1, costUsd: value }
+      write(`b${at}`, { start: { kind: 'session' }, end: { result, error, usage } })
+    }
+    write('c')
+    const ids = (await listed()).map(({ id }) => id)
+    expect(ids).toEqual([...odd.flatMap((_, at) => [`a${at}`, `b${at}`]), 'c'].sort().reverse())
+    const { status, stdout } = await sheepdog(['runs', folder])
+    expect({ status, lines: stdout.split('\n').filter((line) => /^[abc]\d* /.test(line)).length }).toEqual({
+      status: 0,
+      lines: ids.length,
+    })
   })
 
   it('refuses a folder that is not there, or is one record', async () => {

@@ -147,6 +147,36 @@ describe('the server of the page', () => {
     expect((await ask(`${base()}api/runs/link`)).status).toBe(404)
     expect(await json('runs/odd/rows?from=0&count=9')).toMatchObject([{ label: '?' }, { label: 'new' }])
   })
+
+  it('shows an event with fields of other types as it stands in the file', async () => {
+    const odd = [5, 'x', true, null, [1], { a: 1 }, []]
+    for (const [at, value] of odd.entries()) {
+      const path = writeTurn(folder, { id: `odd${at}`, name: 'odd', events: 2 })
+      const fields = ['text', 'name', 'message', 'inputTokens', 'costUsd', 'what', 'sessionId', 'line']
+      const event = Object.fromEntries([...fields, 'output', 'input'].map((name) => [name, value]))
+      const types = ['text', 'reasoning', 'tool_start', 'tool_end', 'usage', 'error', 'prompt', 'retry']
+      const events = [
+        ...types,
+        'turn_start',
+        'warning',
+        'session',
+        'noise',
+        'end',
+        'refused',
+        'own',
+        value,
+      ].map((type) => ({ ms: value, attempt: value, event: { ...event, type } }))
+      const others = [value, { event: value }, { judged: value }, { judged: { stop: value, retry: value } }]
+      const lines = [...events, ...others].map((line) => `${JSON.stringify(line)}\n`)
+      writeFileSync(join(path, 'events.jsonl'), lines.join(''))
+      const error = { code: value, message: value, kind: value }
+      writeFileSync(join(path, 'end.json'), JSON.stringify({ error, result: { text: value, usage: value } }))
+      const { rows } = await json(`runs/odd${at}`)
+      expect(await json(`runs/odd${at}/rows?from=0&count=${rows}`)).toHaveLength(rows)
+      for (let row = 0; row < rows; row++) expect(await json(`runs/odd${at}/row?index=${row}`)).toBeDefined()
+      expect(await json(`runs/odd${at}/search?words=x&from=0`)).toBeDefined()
+    }
+  })
 })
 
 it('a session with a failed prompt has failed', async () => {

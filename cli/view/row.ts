@@ -17,6 +17,54 @@ export interface EventLine {
   judged?: { stop?: unknown; retry?: string | null }
 }
 
+/**
+ * The line of a file of events; `undefined` for one that is no JSON. An event that lacks what its row shows, as one of another
+ * version may, is shown as it stands in the file.
+ */
+export function eventLineOf(text: string): EventLine | undefined {
+  let read: Partial<EventLine> | null
+  try {
+    read = JSON.parse(text) as Partial<EventLine> | null
+  } catch {
+    return undefined
+  }
+  const { ms, attempt, event, judged } = Object(read) as Partial<EventLine>
+  const line: EventLine = {
+    ms: typeof ms === 'number' ? ms : 0,
+    attempt: typeof attempt === 'number' ? attempt : 0,
+    ...(event instanceof Object && { event }),
+    ...(judged instanceof Object && { judged }),
+  }
+  if (isShown(line)) return line
+  return { ms: line.ms, attempt: line.attempt, event: { type: 'noise', line: text.trimEnd() } }
+}
+
+function isShown({ event, judged }: EventLine): boolean {
+  if (judged) return judged.retry == null || typeof judged.retry === 'string'
+  if (event === undefined) return true
+  if (typeof event.type !== 'string') return false
+  const needed = neededFields[event.type] ?? []
+  return needed.every(([name, type]) => typeof (event as Record<string, unknown>)[name] === type)
+}
+
+/** Fields that the row of an event, its time line or its sum is made of, and their types. */
+const neededFields: Record<string, [name: string, type: 'string' | 'number'][] | undefined> = {
+  text: [['text', 'string']],
+  reasoning: [['text', 'string']],
+  prompt: [['text', 'string']],
+  tool_start: [['name', 'string']],
+  usage: [
+    ['inputTokens', 'number'],
+    ['outputTokens', 'number'],
+    ['cachedInputTokens', 'number'],
+  ],
+  retry: [['message', 'string']],
+  warning: [['message', 'string']],
+  refused: [['what', 'string']],
+  session: [['sessionId', 'string']],
+  noise: [['line', 'string']],
+}
+
 function lookOf({ event, judged }: EventLine): Look {
   if (judged) {
     const stop = stopName(judged.stop)
@@ -34,11 +82,11 @@ function lookOf({ event, judged }: EventLine): Look {
     case 'tool_end': {
       const exit =
         event.exitCode === undefined ? (event.isError ? 'failed' : 'done') : `exit ${event.exitCode}`
-      const output = event.output ?? ''
-      return look(`↳ ${exit}`, output || (event.name ?? ''), event.isError ? 'bad' : 'tool', output)
+      const output = `${event.output ?? ''}`
+      return look(`↳ ${exit}`, output || `${event.name ?? ''}`, event.isError ? 'bad' : 'tool', output)
     }
     case 'usage': {
-      const cost = event.costUsd ? `  $${event.costUsd.toFixed(4)}` : ''
+      const cost = event.costUsd ? `  $${Number(event.costUsd).toFixed(4)}` : ''
       return look('usage', `${event.inputTokens} in, ${event.outputTokens} out${cost}`, 'quiet', '')
     }
     case 'error':

@@ -2,7 +2,7 @@
 // stays on the disk.
 import { join } from 'node:path'
 import { RecordIndex } from './record_index'
-import { bodyOf, rowOf, searchedText, type EventLine } from './row'
+import { bodyOf, eventLineOf, rowOf, searchedText, type EventLine } from './row'
 import type { Found, Row } from './source'
 import { readRange } from '../../lib/harness/record_file'
 import { Tail } from '../tail'
@@ -54,13 +54,9 @@ export class RunIndex extends RecordIndex {
   }
 
   #onEvent(text: string, offset: number, bytes: number): void {
-    let line: EventLine
-    try {
-      line = JSON.parse(text) as EventLine
-    } catch {
-      // A line that was cut for length, or the empty one around it.
-      return
-    }
+    const line = eventLineOf(text)
+    // A line that was cut for length, or the empty one around it.
+    if (!line) return
     const { ms, attempt, event } = line
     this.timeline.onEvent(line, this.#entries.length)
     if (event?.type === 'usage') {
@@ -145,8 +141,8 @@ function lineOf({ delta }: Entry, text: string): EventLine {
   const lines = text
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line) as EventLine)
-  const [first] = lines as [EventLine]
+    .flatMap((line) => eventLineOf(line) ?? [])
+  const [first = { ms: 0, attempt: 0 }] = lines
   if (!delta) return first
   const whole = lines.map(({ event }) => (event as { text: string }).text).join('')
   return { ...first, event: { type: delta as 'text', text: whole, delta: true } }

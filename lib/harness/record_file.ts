@@ -101,12 +101,11 @@ export async function readRange(path: string, offset: number, bytes: number): Pr
   }
 }
 
-async function readJson<T>(path: string): Promise<T | undefined> {
+async function readJson(path: string): Promise<unknown> {
   const size = (await lstat(path).catch(() => undefined))?.size ?? 0
   if (size === 0 || size > mostJsonBytes) return undefined
   try {
-    const value: unknown = JSON.parse((await readRange(path, 0, size)).toString())
-    return typeof value === 'object' && value !== null ? (value as T) : undefined
+    return JSON.parse((await readRange(path, 0, size)).toString())
   } catch {
     return undefined
   }
@@ -114,15 +113,85 @@ async function readJson<T>(path: string): Promise<T | undefined> {
 
 /** `undefined`: the folder has no beginning, or one that is damaged. `start`: the beginning, if it was read before. */
 export async function readRecord(folder: string, start?: RecordStart): Promise<RecordFiles | undefined> {
-  start ??= await readJson<RecordStart>(join(folder, 'run.json'))
+  start ??= fitting(await readJson(join(folder, 'run.json')), startShape) as RecordStart | undefined
   // The end is read last: a run whose end is missing had none when its host was looked for.
-  return start && { start, end: await readJson<RecordEnd>(join(folder, 'end.json')) }
+  return start && { start, end: endOf(await readJson(join(folder, 'end.json'))) }
 }
+
+/** Type of a value in a file; a list has one type of items. */
+type Shape = 'string' | 'number' | 'boolean' | 'any' | readonly [Shape] | { readonly [name: string]: Shape }
+
+const startShape = {
+  kind: 'string',
+  name: 'string',
+  provider: 'string',
+  prompt: 'string',
+  command: 'string',
+  args: ['string'],
+  model: 'string',
+  cwd: 'string',
+  resume: 'string',
+  startedAtMs: 'number',
+  host: { pid: 'number', id: 'string' },
+} as const satisfies Record<keyof RecordStart, Shape>
+
+const usageShape = {
+  inputTokens: 'number',
+  outputTokens: 'number',
+  cachedInputTokens: 'number',
+  costUsd: 'number',
+} as const satisfies Record<keyof RecordUsage, Shape>
+
+const errorShape = { code: 'string', message: 'string', kind: 'string' } as const satisfies Shape
+
+const endShape = {
+  endedAtMs: 'number',
+  durationMs: 'number',
+  ok: 'boolean',
+  failedPrompts: 'number',
+  lastFailure: errorShape,
+  exitCode: 'number',
+  signal: 'string',
+  error: errorShape,
+  record: { problem: 'string' },
+  usage: usageShape,
+  result: { text: 'string', structured: 'any', model: 'string', attempts: 'number', usage: usageShape },
+} as const satisfies Record<keyof RecordEnd, Shape>
+
+/** The value without fields of other types, which a damaged file or one of another version may have. */
+function fitting(value: unknown, shape: Shape): unknown {
+  if (shape === 'any') return value
+  if (typeof shape === 'string') return typeof value === shape ? value : undefined
+  const items = (given: unknown[]) =>
+    given.map((item) => fitting(item, shape[0])).filter((item) => item !== undefined)
+  if (isList(shape)) return Array.isArray(value) ? items(value) : undefined
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  const fields = Object.entries(shape).map(([name, one]) => {
+    const field = Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
+    return [name, fitting(field, one)] as const
+  })
+  return Object.fromEntries(fields.filter(([, field]) => field !== undefined))
+}
+
+const isList = (shape: object): shape is readonly [Shape] => Array.isArray(shape)
+
+function endOf(value: unknown): RecordEnd | undefined {
+  const end = fitting(value, endShape) as RecordEnd | undefined
+  for (const name of ['error', 'lastFailure'] as const)
+    if (end?.[name])
+      end[name] = { ...end[name], code: end[name].code ?? '', message: end[name].message ?? '' }
+  // A part of the figures would look like all of them. The usage of a program is its processor time.
+  for (const holder of [end, end?.result])
+    if (holder?.usage && !tokens.every((name) => holder.usage?.[name] !== undefined)) delete holder.usage
+  return end
+}
+
+const tokens = ['inputTokens', 'outputTokens', 'cachedInputTokens'] as const
 
 /** null: the turn was in no race, or in one that is not over. */
 export async function readRace(folder: string): Promise<RecordedEntry[] | null> {
-  const entries = (await readJson<RecordedRace>(join(folder, 'race.json')))?.entries
-  return Array.isArray(entries) ? entries : null
+  const race = (await readJson(join(folder, 'race.json'))) as Partial<RecordedRace> | null | undefined
+  return Array.isArray(race?.entries) ? race.entries.filter((one: unknown) => one instanceof Object) : null
 }
 
 export async function writeRace(folder: string, race: RecordedRace): Promise<void> {
