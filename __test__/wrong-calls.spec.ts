@@ -169,6 +169,8 @@ const meant: [what: string, call: () => unknown, named: string][] = [
     'mean "ask"?',
   ],
   ["kill('TERM')", () => wild.spawn('true').kill('TERM'), 'mean "SIGTERM"?'],
+  ['kill(Symbol())', () => wild.spawn('true').kill(Symbol('TERM')), 'got a symbol'],
+  ['kill(Object.create(null))', () => wild.spawn('true').kill(Object.create(null)), 'got an object'],
   ['kill(9)', () => wild.spawn('true').kill(9), 'mean "SIGKILL"?'],
 ]
 

@@ -384,6 +384,8 @@ function iterated(): SheepdogError {
 
 /** The name of a signal that was meant by another word or by its number. */
 function signalHint(signal: unknown): string {
+  // Others, such as symbols, may have no text.
+  if (typeof signal !== 'string' && typeof signal !== 'number') return ''
   const names = Object.keys(constants.signals)
   const meant = names.find(
     (name) => constants.signals[name as NodeJS.Signals] === signal || name === `SIG${signal}`.toUpperCase(),
