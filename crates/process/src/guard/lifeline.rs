@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,8 +90,9 @@ impl Launch {
         !self.unsent.is_empty()
     }
 
-    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
-    /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
+    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: the start is given up, and what became of
+    /// it is told: a failure when the program did not run, else a process that is being killed. Its pid is 0 when the guards could not
+    /// say whether it ran; then its end is a loss.
     pub(crate) async fn started(
         self,
         end: HostEnd,
@@ -117,10 +118,7 @@ impl Launch {
             () = cut_short.notified() => None,
         };
         let was_cut_short = report.is_none();
-        let report = match report {
-            Some(report) => report,
-            None => lifeline.cut_short().await,
-        };
+        let report = if let Some(report) = report { report } else { lifeline.cut_short().await };
         match report {
             Some(Report::Started { pid, in_cgroup, inner }) => {
                 lifeline.guard.set_inner(inner as i32);
@@ -134,12 +132,7 @@ impl Launch {
             }
             Some(Report::SpawnError { stage, errno, call: (call, file) }) => {
                 lifeline.reap().await;
-                let file = match &lifeline.cgroup {
-                    Some(cgroup) if stage == GuardStage::Cgroup => {
-                        Some(Path::new(cgroup.path()).join("cgroup.procs"))
-                    }
-                    _ => (!file.is_empty()).then(|| file.into()),
-                };
+                let file = lifeline.file_of(stage, file);
                 Err(GuardFailure { stage, fault: Fault::of_errno(call, file.as_deref(), errno) })
             }
             other if was_cut_short => {
@@ -301,6 +294,16 @@ impl Lifeline {
         self.guard.wake();
         // Their reports can still be read. The other end may be gone: then that is what comes next.
         let _ = self.socket.get_ref().shutdown(Shutdown::Write);
+    }
+
+    /// The file of a call that failed at this stage; `named`: its file if that is always the same, else empty.
+    fn file_of(&self, stage: GuardStage, named: &str) -> Option<PathBuf> {
+        match &self.cgroup {
+            Some(cgroup) if stage == GuardStage::Cgroup => {
+                Some(Path::new(cgroup.path()).join("cgroup.procs"))
+            }
+            _ => (!named.is_empty()).then(|| named.into()),
+        }
     }
 
     /// Waits for the outer guard. A guard that does not end in time is killed, because its work is done.
