@@ -89,7 +89,7 @@ pub struct Redactor {
     held: Vec<u8>,
 }
 
-/// What clones share.
+/// The part that clones share.
 #[derive(Default)]
 struct Shared {
     secrets: BTreeSet<String>,
