@@ -34,7 +34,7 @@ const recordOnes = [
 const isWritten = (file: string) =>
   /\.(rs|ts|mjs|js)$/.test(file) && !/(^|\/)(target|node_modules|streams|generated\w*\.ts)/.test(file)
 
-const folders = ['bench', 'cli', 'crates', 'fixtures', 'lib', 'scripts', 'src', 'trials']
+const folders = ['__test__', 'bench', 'cli', 'crates', 'fixtures', 'lib', 'scripts', 'src', 'trials']
 
 const written = folders
   .flatMap((folder) =>

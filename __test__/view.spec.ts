@@ -12,8 +12,9 @@ import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run, type SheepdogError } from '..'
 import { command, started } from './cli-command'
-import { played, said, session } from './played-agent'
+import { played, session } from './played-agent'
 import { writeOutput, writeSession, writeTurn } from './view-records'
+import { tests, work, tool } from './view-work'
 
 const browserPath = process.env.SHEEPDOG_BROWSER
 const docs = process.env.SHEEPDOG_SCREENSHOTS && join(__dirname, '../docs')
@@ -63,37 +64,6 @@ async function faults(page: Page): Promise<string[]> {
 
 const rows = (page: Page) => page.locator('.row .text').allTextContents()
 const screenshot = async (page: Page, name: string) => docs && page.screenshot({ path: join(docs, name) })
-
-let number = 0
-/** A command of codex: when it begins, so long, what it says. */
-function tool(words: string, wait: number, output: string, exit = 0): object[] {
-  const item = {
-    id: `c${number++}`,
-    type: 'command_execution',
-    command: words,
-    aggregated_output: '',
-    exit_code: null,
-  }
-  const end = { ...item, aggregated_output: output, exit_code: exit, status: exit ? 'failed' : 'completed' }
-  const line = (type: string, item: object) => ({ line: { type, item } })
-  return [line('item.started', { ...item, status: 'in_progress' }), { wait }, line('item.completed', end)]
-}
-const think = (text: string) => ({
-  line: { type: 'item.completed', item: { id: 'r', type: 'reasoning', text } },
-})
-
-const tests = `${Array.from({ length: 12 }, (_, count) => `  ✓ parses line ${count}`).join('\n')}\n  ✗ keeps the session`
-const work = [
-  session,
-  think('The failing tests first.'),
-  { wait: 150 },
-  said('I will run the tests first.'),
-  ...tool('npm test', 900, tests, 1),
-  { wait: 150 },
-  think('The id of the session is not passed on.'),
-  ...tool('sed -n 1,80p src/resume.ts', 120, 'export function resume(id) {\n  return open(id)\n}'),
-  ...tool('apply_patch src/resume.ts', 150, 'Done!'),
-]
 
 describe.runIf(browserPath !== undefined || process.env.CI)('the page in a browser', () => {
   beforeAll(async () => {
