@@ -55,6 +55,12 @@ interface RequestEnd {
   results: (Omit<ExecuteResult['results'][number], 'exitCode'> & { exit_code: number })[]
 }
 
+interface UploadAsked {
+  filename: string
+  filepath: string
+  upload_id?: string
+}
+
 interface Uploaded extends Omit<ArtifactUpload, 'path' | 'reason'> {
   filepath: string
   error?: string
@@ -68,12 +74,10 @@ type Told =
 /** An event of the session, as the core tells it (crates/runtime/src/client/event.rs). */
 type RuntimeEvent =
   | Told
-  | { kind: 'uploadRequested'; filename: string; filepath: string; upload_id?: string }
+  | ({ kind: 'uploadRequested' } & UploadAsked)
   | ({ kind: 'uploaded' } & Uploaded)
   | { kind: 'ended'; request: number; outcome: { Ok?: RequestEnd; Err?: Fault } }
   | { kind: 'confirmed' }
-
-type NativeRequest = Parameters<NativeClient['request']>[0]
 
 interface Running {
   options: ExecuteOptions
@@ -158,17 +162,18 @@ export class RuntimeClient implements AsyncDisposable {
     checkOptions(options, queryChecks)
     // Both are strings on the wire, also for other implementations of the runtime; an empty one says nothing.
     const { systemPrompt = '', model = '' } = options
-    const { outputSchema, agentEnv, preCommands, postCommands } = options
+    const { outputSchema, agentEnv, preCommands, postCommands, downloads } = options
     const end = await this.#request(options, {
-      prompt: {
-        systemPrompt,
-        userPrompt: prompt,
-        model,
-        outputFormat: outputSchema && toJson('outputSchema', { type: 'json_schema', schema: outputSchema }),
-        agentEnv,
-        preCommands,
-        postCommands,
-      },
+      message_type: 'invocation_message',
+      system_prompt: systemPrompt,
+      user_prompt: prompt,
+      model,
+      output_format_json_schema_str:
+        outputSchema && toJson('outputSchema', { type: 'json_schema', schema: outputSchema }),
+      agent_env: agentEnv,
+      pre_agent_invocation_commands: preCommands,
+      post_agent_invocation_commands: postCommands,
+      pre_agent_downloadables: downloadables(downloads),
     })
     // The core sees to it that a prompt's end is an answer.
     const { data, metadata } = end
@@ -191,7 +196,11 @@ export class RuntimeClient implements AsyncDisposable {
     const normal = list.map((command) => (typeof command === 'string' ? { command } : command))
     commands('commands', normal)
     checkOptions(options, executeChecks)
-    const end = await this.#request(options, { commands: normal })
+    const end = await this.#request(options, {
+      message_type: 'command_execution_message',
+      commands: normal,
+      pre_execution_downloadables: downloadables(options.downloads),
+    })
     // The core sees to it that the end of commands is their results.
     return {
       results: end.results.map(({ command, exit_code: exitCode, ...facts }) => ({
@@ -256,12 +265,18 @@ export class RuntimeClient implements AsyncDisposable {
     await this.close()
   }
 
-  async #request(options: ExecuteOptions, asked: NativeRequest): Promise<RequestEnd> {
-    const { signal, secrets, artifactsDirs, artifactsIgnore, downloads, timeoutMs, idleTimeoutMs } = options
+  /** `own`: the message as it goes over the wire (crates/runtime/src/wire/client_message.rs), without what all requests have. */
+  async #request(options: ExecuteOptions, own: object): Promise<RequestEnd> {
+    const { signal, secrets, artifactsDirs, artifactsIgnore, timeoutMs, idleTimeoutMs } = options
     throwIfAborted(signal, 'RUNTIME_ABORTED', 'the request was not sent: its abort signal was aborted')
     const site = callSite()
-    const request = { ...asked, secrets, artifactsDirs, artifactsIgnore, downloads, timeoutMs, idleTimeoutMs }
-    const sent = settle<number>(this.#client.request(request) as never)
+    const shared = {
+      secrets_to_redact: secrets,
+      artifacts_dirs: artifactsDirs,
+      artifacts_ignore_content: artifactsIgnore,
+    }
+    const message = toJson('request', { ...own, ...shared })
+    const sent = settle<number>(this.#client.request(message, timeoutMs, idleTimeoutMs) as never)
     let number: number | undefined
     const ended = new Promise<RequestEnd>((resolve, reject) => {
       this.#starting = sent.then(
@@ -312,8 +327,7 @@ export class RuntimeClient implements AsyncDisposable {
 
   #onEvent(event: RuntimeEvent): void {
     if (event.kind === 'uploadRequested') {
-      const { filename, filepath, upload_id: uploadId } = event
-      return void this.#onUploadRequested({ filename, filepath, uploadId })
+      return void this.#onUploadRequested(event)
     }
     if (event.kind === 'confirmed') return this.#tellAll()
     if (event.kind === 'uploaded') return this.#tellUploaded(uploadOf(event))
@@ -388,8 +402,8 @@ export class RuntimeClient implements AsyncDisposable {
     }
   }
 
-  async #onUploadRequested(request: Parameters<NativeClient['answer']>[0]): Promise<void> {
-    const { filename, filepath } = request
+  async #onUploadRequested({ filename, filepath, upload_id }: UploadAsked): Promise<void> {
+    const file = toJson('file', { filename, filepath, upload_id })
     try {
       const receiver = await this.#receiver
       if (!this.#onUploadRequest && !receiver)
@@ -397,12 +411,20 @@ export class RuntimeClient implements AsyncDisposable {
       const target = await (this.#onUploadRequest?.({ filename, filepath }) ?? receiver!.target(filepath))
       check.name('presignedUrl', target?.presignedUrl)
       check.string('contentType', target?.contentType)
-      await settle(this.#client.answer(request, target.presignedUrl, target.contentType))
+      await settle(this.#client.answer(file, target.presignedUrl, target.contentType))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      await settle(this.#client.decline(request, `the client's callback failed: ${reason}`))
+      await settle(this.#client.decline(file, `the client's callback failed: ${reason}`))
     }
   }
+}
+
+/** Downloads as they go over the wire. */
+function downloadables(downloads: ExecuteOptions['downloads']): object[] | undefined {
+  return downloads?.map(({ downloadUrl, workingDir }) => ({
+    download_url: downloadUrl,
+    working_dir: workingDir,
+  }))
 }
 
 /** Without the facts that the runtime did not tell. */

@@ -5,7 +5,7 @@ use crate::wire::runtime_message::{
     AgentResult, CommandResults, OutputStream, Undelivered, UploadRequest, UploadResult,
 };
 use ground::error::{Error, ErrorCode, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -90,9 +90,12 @@ impl ClientRequest {
 }
 
 /// The content of a request, without its id: the session assigns that.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "message_type")]
 pub enum RequestMessage {
+    #[serde(rename = "invocation_message")]
     Invocation(Box<Invocation>),
+    #[serde(rename = "command_execution_message")]
     CommandExecution(Box<CommandExecution>),
 }
 
