@@ -8,18 +8,19 @@ use ground::error::{Error, ErrorCode};
 use ground::json;
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use ground::os::within;
+use ground::window::Window;
 use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
 use serde_json::Value;
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Refusal, Wire};
 
-/// Most unprocessed messages; at the limit the agent's pipe is not read.
-const MAX_WAITING: usize = 512;
 /// Most bytes of unprocessed messages; at the limit the agent's pipe is not read. One message may exceed it.
 const MAX_WAITING_BYTES: usize = 16 << 20;
+/// Each message counts for this at least: no more than 512 of them wait.
+const LEAST_WEIGHT: usize = MAX_WAITING_BYTES / 512;
 
 /// A message from the agent.
 #[expect(clippy::large_enum_variant, reason = "nearly all that is said is of the large one")]
@@ -57,19 +58,15 @@ pub(crate) struct Letter {
     pub said: Said,
     /// Bytes on the wire, of an update.
     pub weight: usize,
-    _place: Option<OwnedSemaphorePermit>,
     _room: Option<Room>,
 }
 
-/// Bytes of the queue, until it is dropped.
-struct Room {
-    bytes: Arc<Semaphore>,
-    taken: usize,
-}
+/// Room in the queue, until it is dropped.
+struct Room(Arc<Window>, usize);
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.bytes.add_permits(self.taken);
+        self.0.release(self.1);
     }
 }
 
@@ -143,14 +140,7 @@ impl Connection {
         let Some(stdin) = process.take_stdin() else {
             return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the agent has no stdin"));
         };
-        let listener = Listener {
-            letters: letters.clone(),
-            places: Arc::new(Semaphore::new(MAX_WAITING)),
-            place: None,
-            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
-            owed: 0,
-        };
-        let client = Client::start(source, Stdin(stdin), Wire::LINES, listener);
+        let client = Client::start(source, Stdin(stdin), Wire::LINES, Listener::new(letters.clone()));
         Ok((Connection { client, process, letters }, inbox))
     }
 
@@ -164,7 +154,7 @@ impl Connection {
                 })
             });
             let said = Said::Answered { tag, answer };
-            let _ = letters.send(Letter { said, weight: 0, _place: None, _room: None });
+            let _ = letters.send(Letter { said, weight: 0, _room: None });
         });
         self.client.call(method, &params.to_string(), timeout, complete);
     }
@@ -199,24 +189,24 @@ impl Connection {
 /// Runs on the reader's task.
 struct Listener {
     letters: UnboundedSender<Letter>,
-    places: Arc<Semaphore>,
-    /// A place in the queue, acquired before a message is read and passed on with the message.
-    place: Option<OwnedSemaphorePermit>,
-    bytes: Arc<Semaphore>,
-    /// Bytes of messages that were handed on; they are taken from `bytes` before another message is read.
-    owed: usize,
+    window: Arc<Window>,
 }
 
 impl Listener {
+    fn new(letters: UnboundedSender<Letter>) -> Listener {
+        // At the limit itself there is room for one more.
+        Listener { letters, window: Arc::new(Window::new(MAX_WAITING_BYTES + 1)) }
+    }
+
     fn say_unread(&mut self, method: &str, params: &str, error: &serde_json::Error) {
         self.say(Said::Noise(format!("cannot read {method}: {error}: {params}")), params.len());
     }
 
     fn say(&mut self, said: Said, weight: usize) {
-        let taken = weight.min(MAX_WAITING_BYTES);
-        self.owed += taken;
-        let room = Room { bytes: Arc::clone(&self.bytes), taken };
-        let _ = self.letters.send(Letter { said, weight, _place: self.place.take(), _room: Some(room) });
+        let taken = weight.max(LEAST_WEIGHT);
+        self.window.take(taken);
+        let room = Room(Arc::clone(&self.window), taken);
+        let _ = self.letters.send(Letter { said, weight, _room: Some(room) });
     }
 }
 
@@ -264,17 +254,7 @@ impl Handler for Listener {
     }
 
     async fn ready(&mut self) {
-        if self.place.is_none() {
-            self.place = Arc::clone(&self.places).acquire_owned().await.ok();
-        }
-        if self.owed > 0 {
-            let owed = u32::try_from(self.owed).unwrap_or(u32::MAX);
-            // `Room` returns these permits when the messages are processed.
-            if let Ok(taken) = self.bytes.acquire_many(owed).await {
-                taken.forget();
-            }
-            self.owed = 0;
-        }
+        poll_fn(|context| self.window.poll_room(context)).await;
     }
 
     async fn on_end(&mut self, cause: Error) -> Error {
@@ -322,9 +302,7 @@ mod tests {
 
     fn listen() -> (Listener, Inbox) {
         let (letters, inbox) = unbounded_channel();
-        let places = Arc::new(Semaphore::new(MAX_WAITING));
-        let bytes = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
-        (Listener { letters, places, place: None, bytes, owed: 0 }, inbox)
+        (Listener::new(letters), inbox)
     }
 
     #[tokio::test]
@@ -370,7 +348,7 @@ mod tests {
         // A message that is longer than the whole limit passes alone.
         while inbox.try_recv().is_ok() {}
         listener.on_noise(Noise::Line(&"x".repeat(MAX_WAITING_BYTES * 2)));
-        assert!(listener.ready().now_or_never().is_none() || listener.owed == 0);
+        assert!(listener.ready().now_or_never().is_none());
         while inbox.try_recv().is_ok() {}
         listener.ready().await;
     }
