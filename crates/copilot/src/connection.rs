@@ -2,16 +2,15 @@
 
 use super::outbox::Outbox;
 use super::reach::{Reached, Streams, Target, reach};
-use super::receiver::{Receiver, close_after_exit};
+use super::receiver::{Receiver, Shared, close_after_exit};
 use super::runtime_process::RuntimeProcess;
 use super::sessions::Sessions;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::os::within;
 use serde_json::{Map, Value};
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -43,13 +42,8 @@ pub struct Started {
 
 struct ConnectionState {
     client: Client,
-    sessions: Arc<Sessions>,
-    outbox: Arc<Outbox>,
     process: Option<RuntimeProcess>,
-    notifications: Arc<Mutex<HashSet<String>>>,
-    noise: Arc<AtomicU64>,
-    /// The connection is being ended on purpose, so an exit need not be reported.
-    stopping: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
 /// A handle; clones share the connection.
@@ -109,18 +103,11 @@ impl Connection {
 
     fn open(reached: Reached, process: Option<RuntimeProcess>, outbox: Arc<Outbox>) -> (Self, Option<u16>) {
         let Reached { streams, port } = reached;
-        let sessions: Arc<Sessions> = Arc::default();
-        let notifications: Arc<Mutex<HashSet<String>>> = Arc::default();
-        let noise: Arc<AtomicU64> = Arc::default();
-        let stopping: Arc<AtomicBool> = Arc::default();
+        let shared = Arc::new(Shared::new(outbox));
         let receiver = Receiver {
             told: false,
-            sessions: Arc::clone(&sessions),
-            outbox: Arc::clone(&outbox),
             process: process.as_ref().map(|process| (process.exit().clone(), process.downgrade())),
-            notifications: Arc::clone(&notifications),
-            noise: Arc::clone(&noise),
-            stopping: Arc::clone(&stopping),
+            shared: Arc::clone(&shared),
         };
         let client = match streams {
             Streams::Pipes(source, sink) => Client::start(source, sink, Wire::HEADERS, receiver),
@@ -132,18 +119,7 @@ impl Connection {
         if let Some(process) = &process {
             ground::task::spawn(close_after_exit(process.exit().clone(), client.clone()));
         }
-        (
-            Connection(Arc::new(ConnectionState {
-                client,
-                sessions,
-                outbox,
-                process,
-                notifications,
-                noise,
-                stopping,
-            })),
-            port,
-        )
+        (Connection(Arc::new(ConnectionState { client, process, shared })), port)
     }
 
     async fn shake_hands(
@@ -187,16 +163,12 @@ impl Connection {
     }
 
     pub fn sessions(&self) -> &Sessions {
-        &self.0.sessions
-    }
-
-    pub fn outbox(&self) -> &Arc<Outbox> {
-        &self.0.outbox
+        &self.0.shared.sessions
     }
 
     /// Selects the notifications that go to the host beside `session.event`; `*` selects all.
     pub fn want_notifications(&self, methods: impl IntoIterator<Item = String>) {
-        let mut wanted = lock(&self.0.notifications);
+        let mut wanted = lock(&self.0.shared.notifications);
         *wanted = methods.into_iter().collect();
     }
 
@@ -219,7 +191,7 @@ impl Connection {
             None if self.0.client.closed().is_some() => facts.push("the connection is closed".to_owned()),
             None => facts.push("the connection is open".to_owned()),
         }
-        match self.0.noise.load(Ordering::Relaxed) {
+        match self.0.shared.noise.load(Ordering::Relaxed) {
             0 => {}
             bytes => facts.push(format!("{bytes} bytes from the server were not messages")),
         }
@@ -228,7 +200,7 @@ impl Connection {
 
     /// Ends the runtime gracefully, within five seconds: shutdown request, closed stdin, SIGTERM, SIGKILL. Returns the errors.
     pub async fn stop(&self) -> Vec<Error> {
-        self.0.stopping.store(true, Ordering::SeqCst);
+        self.0.shared.stopping.store(true, Ordering::SeqCst);
         let mut errors = Vec::new();
         let ConnectionState { client, process, .. } = &*self.0;
         if process.is_some() && client.closed().is_none() {
@@ -255,7 +227,7 @@ impl Connection {
 
     /// Kills the runtime at once, within a second.
     pub async fn kill(&self) {
-        self.0.stopping.store(true, Ordering::SeqCst);
+        self.0.shared.stopping.store(true, Ordering::SeqCst);
         self.close();
         if let Some(process) = &self.0.process {
             process.kill().await;
@@ -264,8 +236,8 @@ impl Connection {
 
     /// The host's environment is being torn down: kills the process without waiting.
     pub fn abandon(&self) {
-        self.0.stopping.store(true, Ordering::SeqCst);
-        self.0.outbox.close();
+        self.0.shared.stopping.store(true, Ordering::SeqCst);
+        self.0.shared.outbox.close();
         if let Some(process) = &self.0.process {
             process.abandon();
         }
@@ -273,7 +245,7 @@ impl Connection {
 
     fn close(&self) {
         let error = Error::new(ErrorCode::SessionClosed, "The client was stopped");
-        self.0.sessions.close_all(&error);
+        self.0.shared.sessions.close_all(&error);
         self.0.client.close(&error);
     }
 }

@@ -27,13 +27,33 @@ pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
     }
 }
 
-pub(crate) struct Receiver {
-    pub sessions: Arc<Sessions>,
+/// What the receiver and the handle of a connection share.
+pub(crate) struct Shared {
+    pub sessions: Sessions,
     pub outbox: Arc<Outbox>,
+    /// Notifications that go to the host.
+    pub notifications: Mutex<HashSet<String>>,
+    /// Bytes that were no messages.
+    pub noise: AtomicU64,
+    /// The connection is being ended on purpose, so an exit need not be reported.
+    pub stopping: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(outbox: Arc<Outbox>) -> Shared {
+        Shared {
+            sessions: Sessions::default(),
+            outbox,
+            notifications: Mutex::default(),
+            noise: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+        }
+    }
+}
+
+pub(crate) struct Receiver {
     pub process: Option<(ExitWatch, WeakRuntimeProcess)>,
-    pub notifications: Arc<Mutex<HashSet<String>>>,
-    pub noise: Arc<AtomicU64>,
-    pub stopping: Arc<AtomicBool>,
+    pub shared: Arc<Shared>,
     /// Sessions and host have been informed of the end.
     pub told: bool,
 }
@@ -41,9 +61,9 @@ pub(crate) struct Receiver {
 impl Receiver {
     fn tell_end(&mut self, error: &Error, exit: &Exit) {
         self.told = true;
-        self.sessions.close_all(error);
-        if !self.stopping.load(Ordering::SeqCst) {
-            self.outbox.push_exit(&exit.to_json());
+        self.shared.sessions.close_all(error);
+        if !self.shared.stopping.load(Ordering::SeqCst) {
+            self.shared.outbox.push_exit(&exit.to_json());
         }
     }
 }
@@ -69,41 +89,41 @@ impl Drop for Receiver {
 impl Handler for Receiver {
     fn take_frame(&mut self, frame: &[u8]) -> bool {
         let Some(event) = parse_session_event(frame) else { return false };
-        self.sessions.on_event(&event, &self.outbox);
+        self.shared.sessions.on_event(&event, &self.shared.outbox);
         true
     }
 
     fn on_notification(&mut self, method: &str, params: &str) {
         if method == "session.event" {
             // The notification has an unknown form, otherwise `take_frame` would have handled it.
-            self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
+            self.shared.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
             return;
         }
-        let wanted = lock(&self.notifications);
+        let wanted = lock(&self.shared.notifications);
         if wanted.contains(method) || wanted.contains("*") {
-            self.outbox.push_notification(method, params);
+            self.shared.outbox.push_notification(method, params);
         }
     }
 
     fn on_request(&mut self, id: &str, method: &str, params: &str) {
-        self.outbox.push_request(id, method, params);
+        self.shared.outbox.push_request(id, method, params);
     }
 
     fn on_noise(&mut self, noise: Noise<'_>) {
         match noise {
             Noise::Garbage { bytes } | Noise::BadBody { bytes } => {
-                self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
+                self.shared.noise.fetch_add(bytes as u64, Ordering::Relaxed);
             }
             Noise::Fault(message) => {
                 // Told like the runtime's own complaints.
-                self.outbox.push_stderr(&format!("the runtime could not read a message: {message}\n"));
+                self.shared.outbox.push_stderr(&format!("the runtime could not read a message: {message}\n"));
             }
             Noise::Line(_) | Noise::StrayReply => {}
         }
     }
 
     async fn ready(&mut self) {
-        self.outbox.ready().await;
+        self.shared.outbox.ready().await;
     }
 
     async fn on_end(&mut self, cause: Error) -> Error {
