@@ -178,38 +178,6 @@ impl AgentEvent {
                 | AgentEvent::ToolEnd { .. }
         )
     }
-
-    /// Edits what the event says in words; names, ids and a tool's input are none.
-    pub fn edit_words(&mut self, edit: impl Fn(&mut String)) {
-        match self {
-            AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => edit(text),
-            AgentEvent::ToolEnd { output, .. } => output.iter_mut().for_each(edit),
-            AgentEvent::Retry { message, .. }
-            | AgentEvent::Warning { message }
-            | AgentEvent::Error { message, .. } => edit(message),
-            AgentEvent::Noise { line } => edit(line),
-            AgentEvent::Prompt { text } => edit(text),
-            AgentEvent::Refused { what, .. } => edit(what),
-            AgentEvent::Title { title } => edit(title),
-            AgentEvent::Diff { old_text, new_text, .. } => {
-                old_text.iter_mut().for_each(&edit);
-                edit(new_text);
-            }
-            AgentEvent::Session { .. }
-            | AgentEvent::ToolStart { .. }
-            | AgentEvent::Usage(_)
-            | AgentEvent::End { .. }
-            | AgentEvent::Permission { .. }
-            | AgentEvent::Elicitation { .. }
-            | AgentEvent::Mode { .. }
-            | AgentEvent::Commands { .. }
-            | AgentEvent::Context { .. }
-            | AgentEvent::Plan { .. }
-            | AgentEvent::Background { .. }
-            | AgentEvent::TurnStart { .. }
-            | AgentEvent::TurnEnd { .. } => {}
-        }
-    }
 }
 
 /// Tokens as the provider counts them, and money where it says so.

@@ -53,7 +53,7 @@ pub(crate) fn last_values(events: Vec<AgentEvent>) -> Vec<Value> {
         .rev()
         .take(MAX_EVENTS)
         .map_while(|event| {
-            let value = serde_json::to_value(shortened(event)).unwrap_or_default();
+            let value = shortened(&event);
             room = room.checked_sub(value.to_string().len())?;
             Some(value)
         })
@@ -62,21 +62,20 @@ pub(crate) fn last_values(events: Vec<AgentEvent>) -> Vec<Value> {
     values
 }
 
-fn shortened(mut event: AgentEvent) -> AgentEvent {
-    let shorten = |text: &mut String| {
+/// The event as JSON, its long texts shortened. A long input of a tool becomes a text.
+fn shortened(event: &AgentEvent) -> Value {
+    let mut value = serde_json::to_value(event).unwrap_or_default();
+    for (name, field) in value.as_object_mut().into_iter().flatten() {
+        let text = match &*field {
+            Value::String(text) => text.clone(),
+            input if name == "input" => input.to_string(),
+            _ => continue,
+        };
         if text.len() > MAX_TEXT_BYTES {
-            *text = clip_to(text, MAX_TEXT_BYTES).into_owned();
-        }
-    };
-    event.edit_words(shorten);
-    if let AgentEvent::ToolStart { input, .. } = &mut event {
-        let mut text = input.to_string();
-        if text.len() > MAX_TEXT_BYTES {
-            shorten(&mut text);
-            *input = Value::String(text);
+            *field = clip_to(&text, MAX_TEXT_BYTES).into();
         }
     }
-    event
+    value
 }
 
 #[cfg(test)]
