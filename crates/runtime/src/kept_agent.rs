@@ -9,7 +9,7 @@ use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, Age
 use super::kept_session::{Kept, KeptSession, Setup};
 use super::secrets::own_environment;
 use agents::acp::{self, OpenRequest, PromptRequest, Session};
-use agents::harness::observer::{Shown, show};
+use agents::harness::observer::show;
 use agents::harness::{Mirror, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::mpsc;
@@ -22,17 +22,11 @@ pub type KeptAgent = Served<OpenRequest>;
 impl KeptAgent {
     /// Shows a turn that is about to begin in `session`, or without a session if that could not be opened.
     async fn show(&self, invocation: &AgentInvocation, session: Option<&Session>) -> Option<Mirror> {
-        let agent = &self.defaults.agent;
-        let model = Some(invocation.model.as_str()).filter(|model| !model.is_empty());
-        let shown = Shown {
-            provider: agent.provider.as_str(),
-            prompt: &invocation.user_prompt,
-            model: model.or(agent.model.as_deref()),
-            cwd: agent.cwd.as_ref(),
-            resume: session.map(Session::id).or(agent.resume.as_deref()),
-        };
-        let secrets = agent.redact.with(invocation.secrets.clone());
-        let (mirror, _) = show(self.on_turn.as_ref()?, shown, &secrets).await;
+        let on_turn = self.on_turn.as_ref()?;
+        let resume = session.map(|session| session.id().to_owned());
+        let agent = self.request(&self.setup(invocation), resume).agent;
+        let secrets = self.defaults.agent.redact.with(invocation.secrets.clone());
+        let (mirror, _) = show(on_turn, &agent, &invocation.user_prompt, &secrets).await;
         Some(mirror)
     }
 

@@ -20,12 +20,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// And the handle of those who look. Secrets were taken out of what it is told.
-    pub fn new() -> (Mirror, Turn) {
-        Mirror::hiding(&Redactor::default())
-    }
-
-    /// Like [`Mirror::new`], but removes these secrets from the events.
+    /// And the handle of those who look. Removes these secrets from the events.
     pub fn hiding(secrets: &Redactor) -> (Mirror, Turn) {
         let (turn, words, publish) = Turn::run_elsewhere();
         (Mirror { audience: Audience::new(true, secrets.clone()), words, publish }, turn)
@@ -112,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_looks_hears_of_tools_and_learns_the_outcome_and_ends_nothing() {
-        let (mut mirror, turn) = Mirror::new();
+        let (mut mirror, turn) = Mirror::hiding(&Redactor::default());
         let looks = ground::task::spawn({
             let turn = turn.clone();
             async move { heard(&turn).await }
@@ -144,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_after_the_end_is_given_what_was_kept() {
-        let (mut mirror, turn) = Mirror::new();
+        let (mut mirror, turn) = Mirror::hiding(&Redactor::default());
         mirror.hear(&[tool()]).await;
         mirror.end(succeeded());
         assert_eq!(heard(&turn).await, 1);
@@ -152,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_who_left_is_waited_for() {
-        let (mut mirror, turn) = Mirror::new();
+        let (mut mirror, turn) = Mirror::hiding(&Redactor::default());
         let slow = turn.events();
         for _ in 0..20_000 {
             if mirror.audience.is_full() {

@@ -4,9 +4,9 @@
 use super::Turn;
 use super::mirror::Mirror;
 use super::request::TurnRequest;
+use crate::harness::agent_request::AgentRequest;
 use ground::redaction::Redactor;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,41 +20,29 @@ pub type OnTurn = Arc<dyn Fn(Value, Turn) -> Pin<Box<dyn Future<Output = Variabl
 /// Longest time that an agent waits for the observer's answer.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The description of a turn for the observer, with the client's secrets redacted.
-pub struct Shown<'a> {
-    pub provider: &'static str,
-    pub prompt: &'a str,
-    pub model: Option<&'a str>,
-    pub cwd: Option<&'a PathBuf>,
-    pub resume: Option<&'a str>,
-}
-
 /// Shows a turn that is about to begin, and gives its agent the observer's variables. They come first, so that any other change to
 /// the same variable overrides them.
 pub async fn show_request(on_turn: &OnTurn, request: &mut TurnRequest, secrets: &Redactor) -> Mirror {
-    let agent = &request.agent;
-    let shown = Shown {
-        provider: agent.provider.as_str(),
-        prompt: &request.prompt,
-        model: agent.model.as_deref(),
-        cwd: agent.cwd.as_ref(),
-        resume: agent.resume.as_deref(),
-    };
-    let (mirror, variables) = show(on_turn, shown, secrets).await;
+    let (mirror, variables) = show(on_turn, &request.agent, &request.prompt, secrets).await;
     let variables = variables.into_iter().map(|(name, value)| (name, Some(value)));
     request.agent.environment.changes.splice(0..0, variables);
     mirror
 }
 
 /// Shows a turn that is about to begin. `secrets` are redacted in everything that the observer gets.
-pub async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &Redactor) -> (Mirror, Variables) {
+pub async fn show(
+    on_turn: &OnTurn,
+    agent: &AgentRequest,
+    prompt: &str,
+    secrets: &Redactor,
+) -> (Mirror, Variables) {
     let (mirror, seen) = Mirror::hiding(secrets);
     let facts = json!({
-        "provider": shown.provider,
-        "prompt": secrets.redact(shown.prompt),
-        "model": shown.model,
-        "cwd": shown.cwd,
-        "resume": shown.resume,
+        "provider": agent.provider.as_str(),
+        "prompt": secrets.redact(prompt),
+        "model": agent.model,
+        "cwd": agent.cwd,
+        "resume": agent.resume,
     });
     let variables = tokio::time::timeout(LONGEST, on_turn(facts, seen)).await.unwrap_or_default();
     (mirror, variables)
