@@ -141,19 +141,23 @@ describe('serveRuntime and RuntimeClient', () => {
       artifactsDirs: [directory],
       onArtifactUploadRequest: ({ filename }) => {
         if (filename === 'unwanted') throw new Error('not this one')
+        if (filename === 'nowhere') return undefined as never
         return { presignedUrl: `${url}/${filename}`, contentType: 'text/plain' }
       },
     })
     writeFileSync(join(directory, 'late.txt'), 'late')
     writeFileSync(join(directory, 'unwanted'), 'x')
+    writeFileSync(join(directory, 'nowhere'), 'x')
     const end = await client.endSession()
-    expect(end).toEqual({
-      confirmed: true,
-      uploaded: 2,
-      undelivered: [
-        { path: join(directory, 'unwanted'), reason: "the client's callback failed: not this one" },
-      ],
-    })
+    const failed = "the client's callback failed"
+    expect({ ...end, undelivered: undefined }).toEqual({ confirmed: true, uploaded: 2 })
+    expect([...end.undelivered].sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
+      {
+        path: join(directory, 'nowhere'),
+        reason: `${failed}: expected { presignedUrl, contentType }, got undefined`,
+      },
+      { path: join(directory, 'unwanted'), reason: `${failed}: not this one` },
+    ])
     expect(Object.fromEntries(received)).toEqual({ '/early.txt': 'early\n', '/late.txt': 'late' })
     expect(await client.endSession()).toEqual(end)
     await expect(client.query('say x', query)).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })

@@ -5,7 +5,7 @@ import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
 import { LONGEST_TIMER_MS, timers } from '../host'
 import { native } from '../native'
-import { check, checkNoCallback, checkOptions, givenOf } from '../option'
+import { check, checkNoCallback, checkOptions, givenOf, show } from '../option'
 import { host } from './host'
 import { FileReceiver, type ReceiveOptions, type Receiver } from './receiver'
 import {
@@ -408,9 +408,11 @@ export class RuntimeClient implements AsyncDisposable {
       const receiver = await this.#receiver
       if (!this.#onUploadRequest && !receiver)
         throw new Error('the client has no callback for artifacts, and receives none itself')
-      const target = await (this.#onUploadRequest?.({ filename, filepath }) ?? receiver!.target(filepath))
-      check.name('presignedUrl', target?.presignedUrl)
-      check.string('contentType', target?.contentType)
+      const given = await this.#onUploadRequest?.({ filename, filepath })
+      const target = given ?? receiver?.target(filepath)
+      if (!target) throw new Error(`expected { presignedUrl, contentType }, got ${show(given)}`)
+      check.name('presignedUrl', target.presignedUrl)
+      check.string('contentType', target.contentType)
       await settle(this.#client.answer(file, target.presignedUrl, target.contentType))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
