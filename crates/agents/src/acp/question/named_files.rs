@@ -9,7 +9,7 @@ pub(crate) const MAX_DEPTH: usize = 16;
 /// Endings of the names of fields that hold a path, in lower case, without `_` and `-`.
 const ENDINGS: [&str; 8] = ["path", "paths", "file", "files", "filename", "filenames", "uri", "uris"];
 /// Other names of such fields.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 18] = [
     "from",
     "to",
     "source",
@@ -23,6 +23,11 @@ const NAMES: [&str; 13] = [
     "oldname",
     "newname",
     "grantroot",
+    "output",
+    "out",
+    "saveas",
+    "saveto",
+    "location",
 ];
 /// Fields whose own fields are named by paths.
 const TABLES: [&str; 3] = ["changes", "files", "edits"];
@@ -46,7 +51,7 @@ fn collect(value: &Value, depth: usize, found: &mut Vec<String>) {
                 let plain: String =
                     name.chars().filter(|letter| !"_-".contains(*letter)).collect::<String>().to_lowercase();
                 if NAMES.contains(&plain.as_str()) || ENDINGS.iter().any(|ending| plain.ends_with(ending)) {
-                    texts(value).for_each(|text| found.push(path_of(text)));
+                    texts(value).for_each(|text| named(text, found));
                 }
                 if PATCHES.contains(&plain.as_str()) {
                     texts(value).for_each(|text| patched(text, found));
@@ -61,6 +66,14 @@ fn collect(value: &Value, depth: usize, found: &mut Vec<String>) {
         // The input of a tool that takes a patch and nothing else.
         Value::String(text) if depth == MAX_DEPTH => patched(text, found),
         _ => {}
+    }
+}
+
+/// A path as it stands, and as a program takes it that trims it.
+fn named(text: &str, found: &mut Vec<String>) {
+    found.push(path_of(text));
+    if text.trim() != text {
+        found.push(path_of(text.trim()));
     }
 }
 
@@ -97,10 +110,12 @@ fn patched(text: &str, found: &mut Vec<String>) {
 
 /// The path of a `file:` address, or the text itself.
 pub(crate) fn path_of(text: &str) -> String {
-    match text.strip_prefix("file://") {
-        Some(rest) => decoded(rest.strip_prefix("localhost").unwrap_or(rest)),
-        None => text.to_owned(),
+    let Some((scheme, rest)) = text.split_once(':') else { return text.to_owned() };
+    if !scheme.eq_ignore_ascii_case("file") || !rest.starts_with('/') {
+        return text.to_owned();
     }
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    decoded(rest.strip_prefix("localhost").unwrap_or(rest))
 }
 
 #[cfg(test)]

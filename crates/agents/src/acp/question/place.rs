@@ -53,11 +53,16 @@ impl Places {
         }
         let mut folders = vec![plain(Path::new("/"), cwd)];
         folders.extend(destination(cwd).ok().filter(|real| *real != folders[0]));
+        // A tool that is told a folder may take relative paths from there.
+        let bases: Vec<PathBuf> = [cwd.to_owned()]
+            .into_iter()
+            .chain(question.command_folders().map(|path| cwd.join(path)))
+            .collect();
         let denied = policy.deny.iter().filter_map(|rule| rule.path.as_deref());
         Places {
             denied: denied.filter_map(|pattern| Some((pattern.to_owned(), led(pattern, cwd)?))).collect(),
-            files: question.files().map(|path| Place::look(path, cwd)).collect(),
-            folders: question.command_folders().map(|path| Place::look(path, cwd)).collect(),
+            files: question.files().map(|path| Place::look(path, &bases)).collect(),
+            folders: question.command_folders().map(|path| Place::look(path, &bases[..1])).collect(),
             cwd: folders,
         }
     }
@@ -120,15 +125,20 @@ impl Places {
 }
 
 impl Place {
-    fn look(path: &str, cwd: &Path) -> Place {
-        let named = plain(cwd, Path::new(path));
-        // Some programs take this for the home folder, others for a name.
-        if path == "~" || path.starts_with("~/") {
+    /// `bases`: folders from which a relative path may be meant, the session's own first.
+    fn look(path: &str, bases: &[PathBuf]) -> Place {
+        let named = plain(&bases[0], Path::new(path));
+        // Some programs take these for the home folder or a variable, others for a name.
+        if path.starts_with(['~', '$']) {
             return Place { named, real: None };
         }
-        let mut real = vec![destination(&named)];
-        if Path::new(path).components().any(|part| part == Component::ParentDir) {
-            real.push(destination(&cwd.join(path)));
+        let has_parent = Path::new(path).components().any(|part| part == Component::ParentDir);
+        let mut real = Vec::new();
+        for base in bases {
+            real.push(destination(&plain(base, Path::new(path))));
+            if has_parent {
+                real.push(destination(&base.join(path)));
+            }
         }
         let real: Result<Vec<PathBuf>, _> = real.into_iter().collect();
         Place { named, real: real.ok() }
@@ -162,4 +172,44 @@ fn plain(cwd: &Path, path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn is_below(input: Value) -> bool {
+        let call = json!({"toolCallId":"1","kind":"edit","title":"x","rawInput":input});
+        let question = Question::read("0", &json!({"toolCall":call,"options":[]}), |_| None);
+        Places::look(&question, &Policy::default(), Path::new("/work")).are_below()
+    }
+
+    #[test]
+    fn a_relative_path_may_be_meant_from_a_folder_that_the_request_names() {
+        for (input, expected) in [
+            (json!({"path":"a","cwd":"/work"}), true),
+            (json!({"path":"a","cwd":"sub"}), true),
+            (json!({"path":"/work/a","cwd":"/etc"}), true),
+            (json!({"path":"a","cwd":"/etc"}), false),
+            (json!({"file":"a","workdir":"/work/../etc"}), false),
+            (json!({"file":"a","directory":".."}), false),
+            (json!({"file":"../a","dir":"sub/sub"}), false),
+            (json!({"path":"a","output":"/etc/b"}), false),
+            (json!({"path":"a","saveAs":"/etc/b"}), false),
+            (json!({"path":" /etc/b"}), false),
+            (json!({"path":"/work/a\n"}), true),
+            (json!({"path":"$HOME/a"}), false),
+            (json!({"path":"${HOME}/a"}), false),
+            (json!({"path":"~root/a"}), false),
+            (json!({"path":"a~"}), true),
+            (json!({"uri":"file:/etc/b"}), false),
+            (json!({"uri":"FILE:///etc/b"}), false),
+            (json!({"uri":"file:///work/%2e%2e/b"}), false),
+            (json!({"uri":"file://localhost/work/b"}), true),
+            (json!({"uri":"File:/work/b"}), true),
+        ] {
+            assert_eq!(is_below(input.clone()), expected, "{input}");
+        }
+    }
 }
