@@ -1,9 +1,9 @@
 // sheepdog acp: an agent of the Agent Client Protocol on stdin and stdout, with any agent behind it.
 import { finished } from 'node:stream/promises'
-import { Harness, type HarnessOptions, type ServeOptions } from '../lib/index'
+import { Harness, type ServeOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { timers } from '../lib/host'
-import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
+import { commandOptions, policyOption, protocolProgramOption, whom } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import { counted, type Ending, environmentOption, type OptionTable, setting } from './command'
 import { onInterrupt } from './interrupt'
@@ -63,12 +63,9 @@ const partingMs = 2000
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
-  const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
-  const [named, ...others] = positionals
-  const provider = isCommand ? agentOf(command, values) : (named as HarnessOptions['provider'] | undefined)
-  const [extra] = isCommand ? [] : [...others, ...(command ?? [])]
+  const { provider, words: rest } = whom(positionals, command, values)
   if (!provider) throw new UsageError('an agent is needed: sheepdog acp PROVIDER, or sheepdog acp -- COMMAND')
-  if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} was not expected`)
+  if (rest.length > 0) throw new UsageError(`${JSON.stringify(rest[0])} was not expected`)
   const serveOptions: ServeOptions = {
     toolIdleTimeoutMs: values.idle,
     ...toOptions<ServeOptions>(values),

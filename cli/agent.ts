@@ -3,7 +3,6 @@ import { text as readAll } from 'node:stream/consumers'
 import {
   Harness,
   type AgentEvent,
-  type HarnessOptions,
   type SheepdogError,
   type Turn,
   type TurnOptions,
@@ -11,7 +10,7 @@ import {
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { elapsedMs } from '../lib/host'
-import { agentOf } from './agent_command'
+import { whom } from './agent_command'
 import { parseArguments, UsageError, usageStatus } from './arguments'
 import { type Ending, type OptionTable, flag } from './command'
 import { describeResult, showCost, Story } from './event'
@@ -70,18 +69,6 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('--apply belongs to --worktree: without it the agent works in your folder')
   const harness = new Harness({ provider, binary })
   return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turn, values)
-}
-
-/** The agent, and the words that are left for its prompt. After a provider's name, `--` is before the prompt. */
-function whom(
-  positionals: string[],
-  command: string[] | undefined,
-  values: Parameters<typeof agentOf>[1],
-): { provider?: HarnessOptions['provider']; words: string[] } {
-  const [first, ...rest] = positionals
-  const isNamed = providerNames().some((known) => known === first)
-  if (command?.length && !isNamed) return { provider: agentOf(command, values), words: positionals }
-  return { provider: first as HarnessOptions['provider'] | undefined, words: [...rest, ...(command ?? [])] }
 }
 
 async function watchTurn(

@@ -1,6 +1,6 @@
 // An agent after `--`: any program that speaks the Agent Client Protocol.
 import { basename } from 'node:path'
-import type { AgentProgram, Policy } from '../lib/index'
+import type { AgentProgram, HarnessOptions, Policy } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { type OptionTable, several } from './command'
 import { jsonFile } from './file'
@@ -21,11 +21,25 @@ export const protocolProgramOption = several(
   'program that speaks the protocol; repeat it for leading arguments',
 )
 
+interface CommandValues {
+  state?: string[]
+  mode?: AgentProgram['modes']
+}
+
+/** The agent of a command line, and the words that are left. After a provider's name, `--` is before words. */
+export function whom(
+  positionals: string[],
+  command: string[] | undefined,
+  values?: CommandValues,
+): { provider?: HarnessOptions['provider']; words: string[] } {
+  const [first, ...rest] = positionals
+  const isNamed = providerNames().some((known) => known === first)
+  if (command?.length && !isNamed) return { provider: agentOf(command, values), words: positionals }
+  return { provider: first as HarnessOptions['provider'] | undefined, words: [...rest, ...(command ?? [])] }
+}
+
 /** The agent of these words; its name is that of its program. */
-export function agentOf(
-  [command, ...args]: string[],
-  { state, mode }: { state?: string[]; mode?: AgentProgram['modes'] } = {},
-): AgentProgram {
+export function agentOf([command, ...args]: string[], { state, mode }: CommandValues = {}): AgentProgram {
   const words = basename(command!)
     .replace(/\.(?:[cm]?js|py|exe)$/, '')
     .replace(/[^\w.-]/g, '_')

@@ -3,14 +3,13 @@ import { createInterface, type Interface } from 'node:readline'
 import {
   Harness,
   type AgentSession,
-  type HarnessOptions,
   type Answer,
   type OpenOptions,
   type PermissionRequest,
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
+import { commandOptions, policyOption, protocolProgramOption, whom } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, folderOption, type OptionTable, setting, flag } from './command'
 import { describeEvent, describeResult } from './event'
@@ -69,10 +68,7 @@ export const examples = [
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
-  const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
-  const [named, ...others] = positionals
-  const provider = isCommand ? agentOf(command, values) : (named as HarnessOptions['provider'] | undefined)
-  const rest = isCommand ? [] : [...others, ...(command ?? [])]
+  const { provider, words: rest } = whom(positionals, command, values)
   if (!provider)
     throw new UsageError('an agent is needed: sheepdog chat PROVIDER, or sheepdog chat -- COMMAND')
   if (rest.length > 0)
