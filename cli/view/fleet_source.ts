@@ -3,23 +3,13 @@ import type { Fleet, JobRecord } from '../../lib/fleet'
 import { elapsedMs } from '../../lib/host'
 import { JobRows } from './job_rows'
 import { inputWords } from '../event'
+import { Indexes } from './record_index'
 import { withTries } from './tries'
-import type {
-  FileKind,
-  Found,
-  ProcessNode,
-  Row,
-  RunDetail,
-  RunSource,
-  RunState,
-  RunSummary,
-  Try,
-} from './source'
+import type { FileKind, ProcessNode, RunDetail, RunSource, RunState, RunSummary, Try } from './source'
+import { sumOf, tokensOf } from './usage'
 
 /** The newest jobs alone: a fleet may have many thousands. */
 const mostJobs = 500
-/** Jobs whose rows are known at once. */
-const mostFollowed = 16
 /** How long a look at all records serves. */
 const recordsMs = 2000
 
@@ -44,7 +34,7 @@ interface Told {
 }
 
 export class FleetSource implements RunSource {
-  readonly #followed = new Map<string, JobRows>()
+  readonly #followed = new Indexes<JobRows>()
   /** As it was when the page last heard of it. */
   #seen = new Map<string, string>()
   #records: { at: number; list: Promise<JobRecord[]> } | undefined
@@ -61,8 +51,7 @@ export class FleetSource implements RunSource {
   async detail(id: string): Promise<RunDetail | undefined> {
     const record = await this.#record(id)
     if (!record) return undefined
-    const rows = this.#rows(record)
-    await rows.begun
+    const rows = await this.#rows(record)
     const tries = triesOf(record)
     const timeline = withTries(rows.timeline.timeline(), tries, {
       first: 'waits in its queue',
@@ -80,10 +69,8 @@ export class FleetSource implements RunSource {
       attempts: record.attempt,
       tries,
       race: null,
-      tokens: usage
-        ? { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens }
-        : rows.tokens,
-      costUsd: usage?.costUsd || rows.costUsd || null,
+      tokens: tokensOf(usage ?? rows.usage),
+      costUsd: usage?.costUsd || rows.usage?.costUsd || null,
       rows: rows.length,
       isReading: false,
       problem: rows.problem,
@@ -91,30 +78,14 @@ export class FleetSource implements RunSource {
     }
   }
 
-  async rows(id: string, from: number, count: number): Promise<Row[] | undefined> {
+  async index(id: string): Promise<JobRows | undefined> {
     const record = await this.#record(id)
-    if (!record) return undefined
-    const rows = this.#rows(record)
-    await rows.begun
-    return rows.rows(from, count)
-  }
-
-  async row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined> {
-    const record = await this.#record(id)
-    return record && this.#rows(record).row(index)
-  }
-
-  async search(id: string, words: string): Promise<Found | undefined> {
-    const record = await this.#record(id)
-    return record && { rows: this.#rows(record).search(words), next: null }
+    return record && this.#rows(record)
   }
 
   async file(id: string, what: FileKind) {
-    const record = await this.#record(id)
-    if (!record || (what !== 'text' && what !== 'events')) return undefined
-    const name = id.replace(/[^\w.-]+/g, '_')
-    if (what === 'text') return { name: `${name}.txt`, content: this.#rows(record).lines() }
-    return { name: `${name}-events.jsonl`, content: jsonLines(await this.fleet.job(id)) }
+    const isKnown = what === 'events' && (await this.#record(id)) !== undefined
+    return isKnown ? jsonLines(await this.fleet.job(id)) : undefined
   }
 
   /** They run on the worker's machine. */
@@ -144,8 +115,7 @@ export class FleetSource implements RunSource {
   }
 
   close(): void {
-    for (const rows of this.#followed.values()) rows.close()
-    this.#followed.clear()
+    this.#followed.forEach((rows) => rows.close())
   }
 
   /** The newest first. */
@@ -160,17 +130,8 @@ export class FleetSource implements RunSource {
     return (await this.#all()).find((record) => record.id === id)
   }
 
-  #rows(record: JobRecord): JobRows {
-    let rows = this.#followed.get(record.id)
-    this.#followed.delete(record.id)
-    rows ??= new JobRows(this.fleet, record.id, record.submittedAt)
-    this.#followed.set(record.id, rows)
-    for (const [old, followed] of this.#followed) {
-      if (this.#followed.size <= mostFollowed) break
-      followed.close()
-      this.#followed.delete(old)
-    }
-    return rows
+  #rows({ id, submittedAt }: JobRecord): Promise<JobRows> {
+    return this.#followed.of(id, () => new JobRows(this.fleet, id, submittedAt))
   }
 }
 
@@ -219,8 +180,7 @@ function triesOf({ attempts, submittedAt }: JobRecord): Try[] {
     toMs: endedAt === undefined ? null : since(endedAt),
     // Records of older versions have the code alone. A drained attempt has no error.
     error: error ? `${error.code}: ${error.message}` : reason === 'drained' ? null : (reason ?? null),
-    tokens: usage ? usage.inputTokens + usage.outputTokens : null,
-    costUsd: usage?.costUsd ?? null,
+    ...sumOf(usage),
   }))
 }
 
@@ -235,8 +195,7 @@ function summaryOf(record: JobRecord): RunSummary {
     startedAtMs: submittedAt,
     durationMs: Math.max(0, (endedAt ?? Date.now()) - submittedAt),
     ending: state === 'done' ? null : (error?.code ?? null),
-    tokens: usage ? usage.inputTokens + usage.outputTokens : null,
-    costUsd: usage?.costUsd ?? null,
+    ...sumOf(usage),
   }
 }
 

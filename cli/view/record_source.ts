@@ -11,21 +11,18 @@ import {
   stateOf as recordState,
   type RecordFiles,
 } from '../../lib/harness/record_file'
-import { absolutePath, elapsedMs, timers } from '../../lib/host'
+import { absolutePath, elapsedMs } from '../../lib/host'
 import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
-import type { RecordIndex } from './record_index'
+import { Indexes, type RecordIndex, shortly } from './record_index'
 import { RunIndex } from './run_index'
-import type { FileKind, Found, ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
+import type { FileKind, ProcessNode, RunDetail, RunSource, RunState, RunSummary } from './source'
 import { readPieces } from '../tail'
 import { withTries } from './tries'
+import { sumOf, tokensOf } from './usage'
 
-/** Runs whose rows are known at once. */
-const mostIndexes = 16
 /** How long a look at the process table serves. */
 const treesMs = 700
-/** A page that is opened waits no longer for the rows of a long run. */
-const mostWaitMs = 250
 /** Longest answer that is shown beside the rows. */
 const mostAnswer = 200_000
 
@@ -35,7 +32,7 @@ export class RecordSource implements RunSource {
   /** The one run that is shown, when a run's own folder was named. */
   readonly #only: string | undefined
   readonly #known = new Map<string, RecordFiles>()
-  readonly #indexes = new Map<string, RecordIndex>()
+  readonly #indexes = new Indexes()
   readonly #attempts = new AttemptFiles()
   /** Versions of the rows that the page knows. */
   readonly #versions = new Map<string, number>()
@@ -57,16 +54,12 @@ export class RecordSource implements RunSource {
   async list(): Promise<RunSummary[]> {
     const ids = await this.#ids()
     const all = await Promise.all(ids.map(async (id) => [id, await this.#look(id)] as const))
-    return all.flatMap(([id, known]) => (known ? [{ ...summaryOf(id, known), ...this.#sum(id, known) }] : []))
+    return all.flatMap(([id, known]) => (known ? [this.#summary(id, known)] : []))
   }
 
-  /** Tokens and money of a run: of its end, or of its rows where they are read. */
-  #sum(id: string, known: RecordFiles): Pick<RunSummary, 'tokens' | 'costUsd'> {
-    const usage = usageOf(known)
-    if (usage) return { tokens: usage.inputTokens + usage.outputTokens, costUsd: usage.costUsd ?? null }
-    const index = this.#indexes.get(id)
-    if (!index?.hasUsage) return { tokens: null, costUsd: null }
-    return { tokens: index.tokens.input + index.tokens.output, costUsd: index.costUsd || null }
+  /** Tokens and money are those of its end, or of its rows where they are read. */
+  #summary(id: string, known: RecordFiles): RunSummary {
+    return { ...summaryOf(id, known), ...sumOf(usageOf(known) ?? this.#indexes.get(id)?.usage) }
   }
 
   async detail(id: string): Promise<RunDetail | undefined> {
@@ -75,13 +68,7 @@ export class RecordSource implements RunSource {
     const summary = summaryOf(id, known)
     const index = await this.#index(id, known)
     const { start, end } = known
-    const usage = usageOf(known)
-    const [tokens, costUsd] = usage
-      ? [
-          { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens },
-          usage.costUsd,
-        ]
-      : [index.hasUsage ? index.tokens : null, index.costUsd]
+    const usage = usageOf(known) ?? index.usage
     const tries =
       summary.kind === 'turn' ? await this.#attempts.of(join(this.#folder, id), start.startedAtMs ?? 0) : []
     // A process that was killed after a good end of turn is no failure.
@@ -104,8 +91,8 @@ export class RecordSource implements RunSource {
       attempts: Math.max(index.timeline.attempts, tries.length),
       tries,
       race: await readRace(join(this.#folder, id)),
-      tokens,
-      costUsd: costUsd || null,
+      tokens: tokensOf(usage),
+      costUsd: usage?.costUsd || null,
       rows: index.length,
       isReading: index.isReading,
       problem: end?.record?.problem ?? null,
@@ -113,30 +100,14 @@ export class RecordSource implements RunSource {
     }
   }
 
-  async rows(id: string, from: number, count: number): Promise<Row[] | undefined> {
+  async index(id: string): Promise<RecordIndex | undefined> {
     const known = await this.#look(id)
-    return known && (await this.#index(id, known)).rows(from, count)
-  }
-
-  async row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined> {
-    const known = await this.#look(id)
-    return known && (await this.#index(id, known)).row(index)
-  }
-
-  async search(id: string, words: string, from: number): Promise<Found | undefined> {
-    const known = await this.#look(id)
-    return known && (await this.#index(id, known)).search(words, from)
+    return known && this.#index(id, known)
   }
 
   async file(id: string, what: FileKind) {
-    const known = await this.#look(id)
-    if (!known) return undefined
-    if (what === 'text') {
-      const index = await this.#index(id, known)
-      return { name: `${id}.txt`, content: index.lines() }
-    }
-    const name = what === 'events' ? 'events.jsonl' : what
-    return { name: `${id}-${name}`, content: readPieces(join(this.#folder, id, name)) }
+    const isKnown = (await this.#look(id)) !== undefined
+    return isKnown ? readPieces(join(this.#folder, id, what === 'events' ? 'events.jsonl' : what)) : undefined
   }
 
   async processes(id: string): Promise<ProcessNode[]> {
@@ -191,19 +162,10 @@ export class RecordSource implements RunSource {
     return known
   }
 
-  async #index(id: string, { start }: RecordFiles): Promise<RecordIndex> {
-    let index = this.#indexes.get(id)
-    this.#indexes.delete(id)
+  #index(id: string, { start }: RecordFiles): Promise<RecordIndex> {
     const folder = join(this.#folder, id)
     const kind = kindOf(start)
-    index ??= kind === 'run' ? new OutputIndex(folder) : new RunIndex(folder, kind)
-    this.#indexes.set(id, index)
-    for (const old of this.#indexes.keys()) {
-      if (this.#indexes.size <= mostIndexes) break
-      this.#indexes.delete(old)
-    }
-    await shortly(index.refresh())
-    return index
+    return this.#indexes.of(id, () => (kind === 'run' ? new OutputIndex(folder) : new RunIndex(folder, kind)))
   }
 
   async #treesOf(id: string): Promise<RunTree[]> {
@@ -213,11 +175,6 @@ export class RecordSource implements RunSource {
     const isOf = ({ record }: RunTree) => record === folder || record?.startsWith(folder + sep)
     return (await this.#trees.trees).filter(isOf)
   }
-}
-
-/** Waits for it, but not for long. */
-function shortly(work: Promise<void>): Promise<void> {
-  return Promise.race([work, new Promise<void>((done) => timers.setTimeout(done, mostWaitMs).unref())])
 }
 
 /** That of a program is of the processor. */

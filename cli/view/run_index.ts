@@ -58,14 +58,7 @@ export class RunIndex extends RecordIndex {
     // A line that was cut for length, or the empty one around it.
     if (!line) return
     const { ms, attempt, event } = line
-    this.timeline.onEvent(line, this.#entries.length)
-    if (event?.type === 'usage') {
-      this.hasUsage = true
-      this.tokens.input += event.inputTokens
-      this.tokens.output += event.outputTokens
-      this.tokens.cached += event.cachedInputTokens
-      this.costUsd += event.costUsd ?? 0
-    }
+    this.hear(line)
     if (event?.type === 'prompt' && this.prompts.length < mostPrompts)
       this.prompts.push({ text: event.text.slice(0, mostPrompt), row: this.#entries.length })
     if (event?.type === 'turn_start') this.answer = ''

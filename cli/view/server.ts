@@ -118,14 +118,14 @@ async function readRun(
       return json(response, await source.detail(id))
     case 'rows': {
       const count = Math.min(number(query, 'count'), mostRows)
-      return json(response, await source.rows(id, number(query, 'from'), count))
+      return json(response, await (await source.index(id))?.rows(number(query, 'from'), count))
     }
     case 'row':
-      return json(response, await source.row(id, number(query, 'index')))
+      return json(response, await (await source.index(id))?.row(number(query, 'index')))
     case 'search': {
       const words = query.get('words') ?? ''
       if (words === '' || words.length > mostWords) throw new Refusal(400)
-      return json(response, await source.search(id, words, number(query, 'from')))
+      return json(response, await (await source.index(id))?.search(words, number(query, 'from')))
     }
     case 'file':
       return download(source, response, id, query.get('what') ?? 'text')
@@ -136,22 +136,34 @@ async function readRun(
   }
 }
 
+/** What can be had as a file, by the end of its name. */
+const suffixes = new Map([
+  ['text', '.txt'],
+  ['stdout', '-stdout'],
+  ['stderr', '-stderr'],
+  ['events', '-events.jsonl'],
+])
+
 async function download(
   source: RunSource,
   response: ServerResponse,
   id: string,
   what: string,
 ): Promise<void> {
-  if (!isFileKind(what)) throw new Refusal(400)
-  const file = await source.file(id, what)
-  if (!file) throw new Refusal(404)
+  const suffix = suffixes.get(what)
+  if (suffix === undefined) throw new Refusal(400)
+  const content = await (what === 'text'
+    ? source.index(id).then((index) => index?.lines())
+    : source.file(id, what as FileKind))
+  if (!content) throw new Refusal(404)
+  const name = `${id.replace(/[^\w.-]+/g, '_')}${suffix}`
   response.writeHead(200, {
     ...headers,
     'content-type': 'text/plain; charset=utf-8',
-    'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
+    'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
   })
   // A reader that is slow or goes away ends the reading of the file.
-  await pipeline(Readable.from(file.content), response)
+  await pipeline(Readable.from(content), response)
 }
 
 /** Tells the open pages which runs have changed. */
@@ -217,10 +229,6 @@ function decoded(part: string): string {
   } catch {
     throw new Refusal(404)
   }
-}
-
-function isFileKind(word: string): word is FileKind {
-  return ['text', 'stdout', 'stderr', 'events'].includes(word)
 }
 
 function number(query: URLSearchParams, name: string): number {

@@ -1,5 +1,6 @@
 // The sources of the page: records in a folder, or the jobs of a fleet. Types alone.
 import type { RecordedEntry } from '../../lib/harness/record_file'
+import type { RecordIndex } from './record_index'
 import type { Span } from './terminal_line'
 
 /** "waiting": a job that no worker has yet. */
@@ -118,7 +119,7 @@ export interface ProcessNode {
   cpuMs: number
 }
 
-export type FileKind = 'text' | 'stdout' | 'stderr' | 'events'
+export type FileKind = 'stdout' | 'stderr' | 'events'
 
 export interface RunSource {
   /** Shown above the list. */
@@ -126,17 +127,11 @@ export interface RunSource {
   list(): Promise<RunSummary[]>
   /** undefined: there is no such run. */
   detail(id: string): Promise<RunDetail | undefined>
-  rows(id: string, from: number, count: number): Promise<Row[] | undefined>
-  /** All of a row's text, up to a bound. */
-  row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined>
+  /** Its rows, as far as they are known. */
+  index(id: string): Promise<RecordIndex | undefined>
   processes(id: string): Promise<ProcessNode[]>
-  /** Rows that contain these words, in either case. */
-  search(id: string, words: string, from: number): Promise<Found | undefined>
-  /** The run as a file: plain text, or the bytes that were recorded. */
-  file(
-    id: string,
-    what: FileKind,
-  ): Promise<{ name: string; content: AsyncIterable<string | Uint8Array> } | undefined>
+  /** The bytes that were recorded. */
+  file(id: string, what: FileKind): Promise<AsyncIterable<string | Uint8Array> | undefined>
   /** Ends what runs of it; false when nothing does. */
   stop(id: string): Promise<boolean>
   /** Looks for news; ids of the runs that have some. */
