@@ -1,17 +1,14 @@
 // Pi, the coding agent, as npm installs it, at work in a folder of its own with a scripted model: its events are shown as they
 // come.
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { delimiter, dirname, join } from 'node:path'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { agents, pointAt } from '../../fixtures/agents.mjs'
 import { eventLines } from './event.mjs'
 import { markName } from './marked.mjs'
 import { LiveLine, fitWidth, liveState, showDuration, spawn } from './sheepdog.mjs'
 
-const packageFolder = fileURLToPath(
-  new URL('../../node_modules/@mariozechner/pi-coding-agent', import.meta.url),
-)
-const cost = { input: 1, output: 2, cacheRead: 0.1, cacheWrite: 0 }
-const model = { id: 'scripted-model', contextWindow: 200_000, maxTokens: 8000, cost }
+const packageFolder = fileURLToPath(new URL(`../../node_modules/${agents.pi.package}`, import.meta.url))
 
 /**
  * One turn, whose processes carry the mark. Resolves with what is known at its end: `{ work, result?, error?, lines, events, longestSilenceMs }`;
@@ -20,30 +17,14 @@ const model = { id: 'scripted-model', contextWindow: 200_000, maxTokens: 8000, c
 export async function agentTurn({ folder, server, signal }, { name, prompt, script, idleTimeoutMs, mark }) {
   const { version, bin } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8'))
   const [home, temp, work] = ['home', 'tmp', 'work'].map((part) => join(folder, name, part))
-  await mkdir(join(home, '.pi', 'agent'), { recursive: true })
-  await Promise.all([temp, work].map((path) => mkdir(path)))
-  const provider = {
-    baseUrl: `${server.urlFor(script, name)}/v1`,
-    api: 'openai-completions',
-    apiKey: 'no-secret-at-all',
-    models: [model],
-  }
-  await writeFile(
-    join(home, '.pi', 'agent', 'models.json'),
-    JSON.stringify({ providers: { scripted: provider } }),
-  )
-  const words = ['--mode', 'json', '--provider', 'scripted', '--model', model.id, prompt]
+  await Promise.all([temp, work].map((path) => mkdir(path, { recursive: true })))
+  const { model, inheritEnv, env } = pointAt('pi', server.urlFor(script, name), { home, cwd: work })
+  const [provider, id] = model.split('/')
+  const words = ['--mode', 'json', '--provider', provider, '--model', id, prompt]
   const agent = spawn(process.execPath, [join(packageFolder, bin.pi), ...words], {
     cwd: work,
-    inheritEnv: ['LANG', 'TERM'],
-    env: {
-      PATH: [dirname(process.execPath), '/usr/local/bin', '/usr/bin', '/bin'].join(delimiter),
-      HOME: home,
-      TMPDIR: temp,
-      PI_OFFLINE: '1',
-      PI_TELEMETRY: '0',
-      [markName]: mark,
-    },
+    inheritEnv,
+    env: { ...env, TMPDIR: temp, [markName]: mark },
     idleTimeoutMs,
     timeoutMs: 120_000,
     signal,
