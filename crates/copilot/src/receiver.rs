@@ -27,7 +27,7 @@ pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
     }
 }
 
-/// What the receiver and the handle of a connection share.
+/// The parts that the receiver and the handle of a connection share.
 pub(crate) struct Shared {
     pub sessions: Sessions,
     pub outbox: Arc<Outbox>,
