@@ -189,12 +189,11 @@ const UNEXPORTED: Record<string, string[]> = {
     'RecordedEntry',
     'isRecordName',
     'kindOf',
-    'nameOf',
     'readRace',
     'readRange',
     'readRecord',
-    'stateOf',
   ],
+  'lib/harness/recorded_runs.ts': ['summaryOf'],
   'lib/harness/session/tool_protocol.ts': ['ToolProtocol'],
   'lib/hint.ts': ['suggestion'],
   // The host's own functions: no other file may ask for them.

@@ -12,7 +12,7 @@ const mostWaitMs = 250
 
 export abstract class RecordIndex {
   readonly timeline: TimelineBuilder
-  /** What its events tell. */
+  /** Tokens and money, as its events tell them. */
   usage: AgentUsage | undefined
   /** The agent's words in its last turn. */
   answer = ''

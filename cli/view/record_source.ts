@@ -1,22 +1,16 @@
 // The runs of a folder of records (docs/record.md), live and past.
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
-import { listTrees, stopTree, type RunTree } from '../../lib/index'
-import {
-  isRecordName,
-  kindOf,
-  nameOf,
-  readRace,
-  readRecord,
-  stateOf as recordState,
-  type RecordFiles,
-} from '../../lib/harness/record_file'
+import { listTrees, stopTree, type RunSummary as RecordedRun, type RunTree } from '../../lib/index'
+import { isRecordName, kindOf, readRace, readRecord, type RecordFiles } from '../../lib/harness/record_file'
+import { summaryOf } from '../../lib/harness/recorded_runs'
 import { absolutePath, elapsedMs } from '../../lib/host'
+import { showCount } from '../figure'
 import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
 import { Indexes, type RecordIndex, shortly } from './record_index'
 import { RunIndex } from './run_index'
-import type { FileKind, ProcessNode, RunDetail, RunSource, RunState, RunSummary } from './source'
+import type { FileKind, ProcessNode, RunDetail, RunSource, RunSummary } from './source'
 import { readPieces } from '../tail'
 import { withTries } from './tries'
 import { sumOf, tokensOf } from './usage'
@@ -54,21 +48,39 @@ export class RecordSource implements RunSource {
   async list(): Promise<RunSummary[]> {
     const ids = await this.#ids()
     const all = await Promise.all(ids.map(async (id) => [id, await this.#look(id)] as const))
-    return all.flatMap(([id, known]) => (known ? [this.#summary(id, known)] : []))
+    return all.flatMap(([id, known]) => (known ? [this.#summary(this.#run(id, known), known)] : []))
+  }
+
+  #run(id: string, known: RecordFiles): RecordedRun {
+    return summaryOf(id, join(this.#folder, id), known)
   }
 
   /** Tokens and money are those of its end, or of its rows where they are read. */
-  #summary(id: string, known: RecordFiles): RunSummary {
-    return { ...summaryOf(id, known), ...sumOf(usageOf(known) ?? this.#indexes.get(id)?.usage) }
+  #summary(run: RecordedRun, { start, end }: RecordFiles): RunSummary {
+    const { id, kind, name, state, exitCode, failedPrompts } = run
+    const failed = failedPrompts && showCount(failedPrompts, 'failed prompt')
+    const exit = run.signal ?? (exitCode === undefined ? null : `exit ${exitCode}`)
+    return {
+      id,
+      kind,
+      name,
+      what: start.provider ?? start.command ?? '',
+      state: state === 'elsewhere' ? 'lost' : state,
+      startedAtMs: run.startedAt.getTime(),
+      durationMs: run.durationMs ?? null,
+      ending: end?.error?.code ?? (failed || exit),
+      ...sumOf(run.usage ?? this.#indexes.get(id)?.usage),
+    }
   }
 
   async detail(id: string): Promise<RunDetail | undefined> {
     const known = await this.#look(id)
     if (!known) return undefined
-    const summary = summaryOf(id, known)
+    const run = this.#run(id, known)
+    const summary = this.#summary(run, known)
     const index = await this.#index(id, known)
     const { start, end } = known
-    const usage = usageOf(known) ?? index.usage
+    const usage = run.usage ?? index.usage
     const tries =
       summary.kind === 'turn' ? await this.#attempts.of(join(this.#folder, id), start.startedAtMs ?? 0) : []
     // A process that was killed after a good end of turn is no failure.
@@ -177,11 +189,6 @@ export class RecordSource implements RunSource {
   }
 }
 
-/** That of a program is of the processor. */
-function usageOf({ start, end }: RecordFiles) {
-  return kindOf(start) === 'run' ? undefined : (end?.result?.usage ?? end?.usage)
-}
-
 function textsOf(end: RecordFiles['end']): [string, string][] {
   const { text, structured } = end?.result ?? {}
   const texts: [string, string][] = []
@@ -194,36 +201,6 @@ function textsOf(end: RecordFiles['end']): [string, string][] {
 /** A session's end has no answer: its last one is told by its events. */
 function lastAnswer({ answer, prompts }: RecordIndex): [string, string][] {
   return answer === '' ? [] : [[prompts.length > 1 ? 'last answer' : 'answer', answer]]
-}
-
-function stateOf(known: RecordFiles): RunState {
-  const state = recordState(known)
-  return state === 'elsewhere' ? 'lost' : state
-}
-
-function summaryOf(id: string, known: RecordFiles): RunSummary {
-  const { start, end } = known
-  const state = stateOf(known)
-  const startedAtMs = start.startedAtMs ?? 0
-  const exit =
-    end?.signal ?? (end?.exitCode === undefined || end.exitCode === null ? null : `exit ${end.exitCode}`)
-  const until = end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
-  return {
-    id,
-    kind: kindOf(start),
-    name: nameOf(start) ?? id,
-    what: start.provider ?? start.command ?? '',
-    state,
-    startedAtMs,
-    durationMs: until === undefined ? null : Math.max(0, until - startedAtMs),
-    ending: end?.error?.code ?? failedPrompts(end) ?? exit,
-    tokens: null,
-    costUsd: null,
-  }
-}
-
-function failedPrompts({ failedPrompts: count }: NonNullable<RecordFiles['end']> = {}): string | undefined {
-  return count ? `${count} failed ${count === 1 ? 'prompt' : 'prompts'}` : undefined
 }
 
 /** Why it is over, where no event says so. */

@@ -136,7 +136,7 @@ async function readRun(
   }
 }
 
-/** What can be had as a file, by the end of its name. */
+/** Ends of the names of the files that can be had. */
 const suffixes = new Map([
   ['text', '.txt'],
   ['stdout', '-stdout'],

@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
 import { check, checkOptions, type Checks } from '../option'
-import { isRecordName, kindOf, nameOf, readRecord, stateOf, type RecordEnd } from './record_file'
+import {
+  isRecordName,
+  kindOf,
+  nameOf,
+  readRecord,
+  stateOf,
+  type RecordEnd,
+  type RecordFiles,
+} from './record_file'
 
 const states = ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere'] as const
 
@@ -219,22 +227,23 @@ async function foldersOf(folder: string): Promise<{ summary: () => Promise<RunSu
     .map(({ name }) => name)
   return names
     .sort((a, b) => (a < b ? 1 : -1))
-    .map((id) => ({ summary: () => summaryOf(id, join(path, id)) }))
+    .map((id) => ({ summary: () => readSummary(id, join(path, id)) }))
 }
 
-async function summaryOf(id: string, folder: string): Promise<RunSummary | undefined> {
+async function readSummary(id: string, folder: string): Promise<RunSummary | undefined> {
   let files = await readRecord(folder)
   if (!files?.start.kind) return undefined
-  let state = stateOf(files)
-  if (state === 'lost') {
-    // It may have ended between the two looks.
-    files = (await readRecord(folder, files.start)) ?? files
-    state = stateOf(files)
-  }
-  const { start } = files
+  // It may have ended between the two looks.
+  if (stateOf(files) === 'lost') files = (await readRecord(folder, files.start)) ?? files
+  return summaryOf(id, folder, files)
+}
+
+/** @internal A run by what its files tell. */
+export function summaryOf(id: string, folder: string, { start, end }: RecordFiles): RunSummary {
+  const state = stateOf({ start, end })
   const kind = kindOf(start)
   const startedAtMs = start.startedAtMs ?? 0
-  const untilMs = files.end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
+  const untilMs = end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
   return {
     id,
     folder,
@@ -244,9 +253,9 @@ async function summaryOf(id: string, folder: string): Promise<RunSummary | undef
     ...(start.provider && { provider: start.provider }),
     ...(kind === 'run' && start.command && { command: start.command }),
     startedAt: new Date(startedAtMs),
-    ...(files.end?.endedAtMs && { endedAt: new Date(files.end.endedAtMs) }),
+    ...(end?.endedAtMs && { endedAt: new Date(end.endedAtMs) }),
     ...(untilMs !== undefined && { durationMs: Math.max(0, untilMs - startedAtMs) }),
-    ...endFacts(files.end),
+    ...endFacts(end),
   }
 }
 
