@@ -34,10 +34,12 @@ pub fn escaped_len(text: &str) -> usize {
 
 /// The longest start of a text that takes at most `budget` bytes as JSON; at least one character, so that cutting ends.
 pub fn split_at_budget(text: &str, budget: usize) -> (&str, &str) {
-    // No character takes more than six bytes for each of its own: most texts need no counting character by character.
-    let escaped = text.bytes().filter(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\').count();
-    if text.len() + 5 * escaped <= budget {
-        return (text, "");
+    // No character takes more than six bytes for each of its own: most texts that may fit need no counting character by character.
+    if text.len() <= budget {
+        let escaped = text.bytes().filter(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\').count();
+        if text.len() + 5 * escaped <= budget {
+            return (text, "");
+        }
     }
     let mut used = 0;
     for (at, character) in text.char_indices() {
@@ -64,7 +66,8 @@ pub fn pieces(text: &str, budget: usize) -> impl Iterator<Item = &str> {
 
 /// Head and tail of a text with a line between that says what is missing; `true` when something is.
 pub fn head_and_tail(text: &str, budget: usize) -> (String, bool) {
-    if escaped_len(text) <= budget {
+    // As JSON no text is shorter than it is.
+    if text.len() <= budget && escaped_len(text) <= budget {
         return (text.to_owned(), false);
     }
     let notice_room = 64;
