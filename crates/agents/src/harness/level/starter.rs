@@ -238,5 +238,10 @@ pub(super) fn has_value(valued: &str, option: &str) -> Option<bool> {
 
 /// Whether the word is one of the list.
 pub(super) fn has(list: &str, word: &str) -> bool {
-    !word.is_empty() && list.split([' ', '\n']).any(|known| known == word)
+    let is_between = |byte: &u8| matches!(byte, b' ' | b'\n');
+    let is_word = |(at, _): (usize, &str)| {
+        let (before, after) = (list.as_bytes()[..at].last(), list.as_bytes().get(at + word.len()));
+        before.is_none_or(is_between) && after.is_none_or(is_between)
+    };
+    !word.is_empty() && !word.as_bytes().iter().any(is_between) && list.match_indices(word).any(is_word)
 }
