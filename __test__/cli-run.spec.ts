@@ -236,6 +236,7 @@ describe('sheepdog run', () => {
     ['SIGINT', { status: null, signal: 'SIGINT' }],
     ['SIGTERM', { status: 143, signal: null }],
     ['SIGHUP', { status: 129, signal: null }],
+    ['SIGQUIT', { status: 131, signal: null }],
   ] as const)('ends the whole tree at %s and reports', async (signal, ending) => {
     const run = started(['run', ...sh('echo $$; setsid sh -c "echo \\$\\$ ready; exec sleep 60" & wait')])
     const pids = (await run.printed(/ready/)).split(/\s/).slice(0, 2).map(Number)

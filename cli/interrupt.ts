@@ -1,9 +1,9 @@
 // Ctrl-C and its kin, as steps: the first asks the run to end, the second insists, the third leaves. Ctrl-Z and its return.
 import { constants } from 'node:os'
 
-export type Interrupt = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+export type Interrupt = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT'
 
-const interrupts: Interrupt[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+const interrupts: Interrupt[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
 
 /** A watch for signals, until it is ended. */
 export interface InterruptWatch {
