@@ -37,7 +37,14 @@ export type { ProtocolClient, ServeOptions } from './harness/face'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
-export * from './harness/recorded_runs'
+export {
+  listRuns,
+  pruneRuns,
+  type ListRunsOptions,
+  type PruneRunsOptions,
+  type RunState,
+  type RunSummary,
+} from './harness/recorded_runs'
 export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
 
 /** One for this JavaScript environment: its turns end with it. */
