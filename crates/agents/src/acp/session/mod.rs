@@ -12,17 +12,17 @@ use crate::acp::state::order::{Driver, Ears, Order, Prompt, Reply};
 use crate::acp::turn::turn_state::Version;
 use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::HeldAccount;
-use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;
-use ground::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
+use ground::mpsc::{UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use ground::record::RecordFacts;
 use ground::redaction::Redactor;
 use process::Strays;
 use serde_json::Value;
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
@@ -171,9 +171,9 @@ impl Session {
             *numbers
         };
         let audience = Audience::new(request.has_listener, self.facts.clean.clone());
-        let ears = Arc::new(Mutex::new(Ears { audience, is_over: false }));
         let (turn, received, publish) = Turn::run_elsewhere();
-        ground::task::spawn(forward(number, received, Arc::clone(&ears), self.orders.downgrade()));
+        let ears = Arc::new(Mutex::new(Ears::new(audience, received)));
+        ground::task::spawn(forward(number, Arc::clone(&ears), self.orders.downgrade()));
         let driver = Driver { ears, publish };
         let prompt = Prompt { number, request, asked: std::time::Instant::now(), driver };
         if let Err(refused) = self.orders.send(Order::Prompt(Box::new(prompt)))
@@ -295,25 +295,14 @@ impl WeakSession {
 
 /// Passes on what the handles of a turn say: its audience hears of listeners, and the owner of an abort. Runs until the handles are
 /// gone, so that a listener that comes only after the end is given what was kept.
-async fn forward(
-    number: u32,
-    mut words: UnboundedReceiver<TurnOrder>,
-    ears: Arc<Mutex<Ears>>,
-    orders: WeakUnboundedSender<Order>,
-) {
+async fn forward(number: u32, ears: Arc<Mutex<Ears>>, orders: WeakUnboundedSender<Order>) {
     let tell = |abort: bool| {
         if let Some(orders) = orders.upgrade() {
             let _ = orders.send(Order::Turn { number, abort });
         }
     };
-    while let Some(word) = words.recv().await {
-        let mut ears = lock(&ears);
-        let is_heeded = ears.audience.heed(Some(word));
-        if is_heeded && ears.is_over {
-            ears.audience.end();
-        }
-        drop(ears);
-        tell(!is_heeded);
+    while let Some(abort) = poll_fn(|context| lock(&ears).poll_word(context)).await {
+        tell(abort);
     }
     tell(true);
 }

@@ -183,14 +183,16 @@ impl Owner {
         loop {
             let audience = &self.audience;
             tokio::select! {
-                events = events(&mut reader, audience) => match events {
-                    Some(events) => self.tell(events),
-                    None => reader = None,
-                },
+                // A listener hears what came before it only as far as it is kept.
+                biased;
                 Abort = next_order(&mut self.orders, audience), if !is_aborted => {
                     is_aborted = true;
                     turn.abort();
                 }
+                events = events(&mut reader, audience) => match events {
+                    Some(events) => self.tell(events),
+                    None => reader = None,
+                },
                 outcome = turn.outcome(), if ended.is_none() => ended = Some(outcome),
             }
             if reader.is_none()

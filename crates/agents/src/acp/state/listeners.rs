@@ -56,9 +56,9 @@ impl Listeners {
     pub(crate) fn flush(&mut self, turns: &Turns) {
         let for_turn = std::mem::take(&mut self.for_turn);
         if let Some(active) = &turns.active {
-            let audience = &mut active.prompt.driver.ears().audience;
-            let is_cut = active.end.stop.is_some() && audience.is_full();
-            audience.tell(match is_cut {
+            let mut ears = active.prompt.driver.ears();
+            let is_cut = active.end.stop.is_some() && ears.audience.is_full();
+            ears.tell(match is_cut {
                 true => for_turn.into_iter().filter(AgentEvent::is_boundary).collect(),
                 false => for_turn,
             });

@@ -3,13 +3,16 @@
 use crate::acp::opening::request::PromptRequest;
 use crate::acp::question::Answer;
 use crate::acp::question::elicitation::Elicited;
+use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
-use crate::harness::{EventSink, TurnOutcome};
+use crate::harness::{AgentEvent, EventSink, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;
+use ground::mpsc::UnboundedReceiver;
 use process::Strays;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 
@@ -76,10 +79,45 @@ pub(crate) struct Driver {
     pub(crate) publish: watch::Sender<Option<Arc<TurnOutcome>>>,
 }
 
-/// The listeners of a turn.
+/// The listeners of a turn, and the words of its handles.
 pub(crate) struct Ears {
     pub audience: Audience,
-    pub(crate) is_over: bool,
+    words: UnboundedReceiver<TurnOrder>,
+    /// A word to abort the turn was taken, and the owner is not told yet.
+    aborts: bool,
+    is_over: bool,
+}
+
+impl Ears {
+    pub(crate) fn new(audience: Audience, words: UnboundedReceiver<TurnOrder>) -> Ears {
+        Ears { audience, words, aborts: false, is_over: false }
+    }
+
+    /// The next word, once it is carried out as far as it is about listeners: whether it aborts the turn. `None`: the handles are gone.
+    pub(crate) fn poll_word(&mut self, context: &mut Context<'_>) -> Poll<Option<bool>> {
+        if std::mem::take(&mut self.aborts) {
+            return Poll::Ready(Some(true));
+        }
+        let word = ready!(self.words.poll_recv(context));
+        Poll::Ready(word.map(|word| !self.heed(word)))
+    }
+
+    fn heed(&mut self, word: TurnOrder) -> bool {
+        let is_heeded = self.audience.heed(Some(word));
+        if is_heeded && self.is_over {
+            self.audience.end();
+        }
+        is_heeded
+    }
+
+    /// Tells these events to whoever asked for them by now. The task that passes words on may be late on a busy machine, and only the
+    /// first events are kept for a listener that is not there yet.
+    pub(crate) fn tell(&mut self, events: Vec<AgentEvent>) {
+        while let Ok(word) = self.words.try_recv() {
+            self.aborts |= !self.heed(word);
+        }
+        self.audience.tell(events);
+    }
 }
 
 impl Driver {
@@ -123,5 +161,30 @@ impl Order {
             | Order::Elicited { .. }
             | Order::OwnTool { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Turn;
+    use futures_util::FutureExt;
+    use ground::redaction::Redactor;
+    use std::future::poll_fn;
+
+    #[tokio::test]
+    async fn a_listener_whose_word_was_not_passed_on_yet_hears_everything() {
+        let (turn, words, _publish) = Turn::run_elsewhere();
+        let mut ears = Ears::new(Audience::new(true, Redactor::default()), words);
+        let mut events = turn.events();
+        turn.abort();
+        let said = |text: usize| AgentEvent::Text { text: text.to_string(), delta: true };
+        ears.tell((0..5_000).map(said).collect());
+        assert_eq!(events.next().await.map(|events| events.len()), Some(5_000));
+        // The abort was taken with it, and is told to the owner all the same.
+        assert_eq!(poll_fn(|context| ears.poll_word(context)).await, Some(true));
+        assert_eq!(poll_fn(|context| ears.poll_word(context)).now_or_never(), None);
+        drop(turn);
+        assert_eq!(poll_fn(|context| ears.poll_word(context)).await, None);
     }
 }
