@@ -2,8 +2,15 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
-import { run, spawn, supervise, type SupervisedEvent, type SuperviseOptions } from '../index.js'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import {
+  run,
+  spawn,
+  supervise,
+  type RunningProcess,
+  type SupervisedEvent,
+  type SuperviseOptions,
+} from '../index.js'
 import { rejection } from './copilot/peer'
 
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-supervise-'))
@@ -113,6 +120,19 @@ describe('supervise()', () => {
     expect(await events).toEqual([...failed, ...failed, 'started', 'ended: exit'])
     expect([runs(), server.restarts, server.current]).toEqual([3, 2, undefined])
     expect(await eventsOf(server.events())).toEqual([])
+  })
+
+  it('tells a start before its end, however late the host hears of it', async () => {
+    const { prototype } = spawn('true').constructor
+    const { get } = Object.getOwnPropertyDescriptor(prototype, 'started')!
+    const late = vi.spyOn(prototype, 'started', 'get').mockImplementation(async function (
+      this: RunningProcess,
+    ) {
+      await this.result
+      return get!.call(this) as { pid: number }
+    })
+    onTestFinished(() => late.mockRestore())
+    expect(await eventsOf(sh(['-c', 'exit 0']).events())).toEqual(['started', 'ended: exit'])
   })
 
   it('starts it again for silence, and for a good end if it is asked to', async () => {

@@ -203,8 +203,13 @@ export class Supervised implements AsyncDisposable {
     this.#current = child
     const { result } = child
     const { restarts } = this
-    child.started.then(({ pid }) => this.#tell({ type: 'started', pid, restarts })).catch(() => {})
+    const told = child.started.then(
+      ({ pid }) => this.#tell({ type: 'started', pid, restarts }),
+      () => {},
+    )
     const end = await endOf(result)
+    // The end of a short run may be here first.
+    await told
     this.#current = undefined
     this.#last = end.result ?? this.#last
     return end
