@@ -105,6 +105,19 @@ describe('doctor', () => {
     })
   })
 
+  it('finds the same in a folder that was deleted', async () => {
+    const gone = join(folder, 'gone')
+    mkdirSync(gone)
+    const script = `
+      require('node:fs').rmdirSync(${JSON.stringify(gone)})
+      require(${JSON.stringify(join(__dirname, '..'))})
+        .doctor({ env: { PATH: ${JSON.stringify(folder)} } })
+        .then((findings) => console.log(JSON.stringify(findings.map(({ session }) => session))))`
+    const { stdout } = await run(process.execPath, ['-e', script], { cwd: gone })
+    const here = await doctor({ env: { PATH: folder } })
+    expect(JSON.parse(stdout)).toEqual(here.map(({ session }) => session))
+  })
+
   it('names a program of the folder that is not on PATH', async () => {
     const cwd = join(folder, 'packages')
     mkdirSync(join(cwd, 'node_modules'), { recursive: true })

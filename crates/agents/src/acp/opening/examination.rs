@@ -66,6 +66,8 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
     request.agent.limits.start = Some(GREETING_TIMEOUT);
     // The one level that every agent can be held to: nothing is asked of it.
     request.agent.level = Level::Auto;
+    // A greeting needs no folder, and that of the host may have been deleted.
+    request.agent.cwd.get_or_insert_with(|| "/".into());
     let mut speaker = Speaker {
         provider: provider.as_str(),
         found: false,
