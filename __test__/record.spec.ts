@@ -291,6 +291,11 @@ describe('a host that is killed in mid-turn', () => {
     const error = await failure(replayRecord(records))
     expect(error.code).toBe('INVALID_OPTION')
     expect(error.message).toMatch(/is not a record: it has no run.json: name one of the folders in it/)
+    const damaged = mkdtempSync(join(records, 'damaged-'))
+    writeFileSync(join(damaged, 'run.json'), '{"kind":"tu')
+    expect((await failure(replayRecord(damaged))).message).toMatch(
+      /is not a record: its run.json cannot be read$/,
+    )
   })
 })
 

@@ -74,10 +74,16 @@ pub fn unfinished_by(host: &str) -> Unfinished {
 }
 
 fn no_record(folder: &Path) -> Error {
-    let is_above = std::fs::read_dir(folder)
-        .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("run.json").is_file()));
-    let hint = if is_above { ": name one of the folders in it" } else { "" };
-    Error::invalid_option("folder", format!("{} is not a record: it has no run.json{hint}", folder.display()))
+    let is_above = || {
+        std::fs::read_dir(folder)
+            .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("run.json").is_file()))
+    };
+    let why = match folder.join("run.json").symlink_metadata() {
+        Ok(_) => "its run.json cannot be read",
+        Err(_) if is_above() => "it has no run.json: name one of the folders in it",
+        Err(_) => "it has no run.json",
+    };
+    Error::invalid_option("folder", format!("{} is not a record: {why}", folder.display()))
 }
 
 fn provider_of(start: &Value) -> Result<Provider, Error> {
