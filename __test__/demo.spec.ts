@@ -52,7 +52,8 @@ describe('the demo', () => {
 describe('its proof', () => {
   it('sees a marked process while it lives, in a session of its own too, and not after', async () => {
     const mark = randomUUID()
-    const child = spawn('sh', ['-c', 'setsid sh -c "echo ready; exec sleep 60" & wait'], {
+    // Both shells stay as they are: the environment of a process cannot be read while it executes another program.
+    const child = spawn('sh', ['-c', 'setsid sh -c "echo ready; sleep 60; :" & wait'], {
       env: { [markName]: mark },
     })
     for await (const { text } of child) if (text === 'ready') break
