@@ -1,4 +1,4 @@
-// What others are told of runs, turns, tools and sessions by spans and metrics of the real OpenTelemetry SDK.
+// The spans and metrics that the real OpenTelemetry SDK gets of runs, turns, tools and sessions.
 import {
   AggregationTemporality,
   InMemoryMetricExporter,

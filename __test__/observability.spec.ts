@@ -1,4 +1,4 @@
-// What others are told of runs, turns, tools and sessions by channels of Node's.
+// The messages about runs, turns, tools and sessions on channels of Node's.
 import { createRequire } from 'node:module'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What those who are told of turns are shown: a turn with a tool.
+// A turn with a tool, for the specs of those who watch turns.
 import diagnostics from 'node:diagnostics_channel'
 import { onTestFinished } from 'vitest'
 import { command, done, said, session, tool } from './played-agent'

@@ -1,4 +1,4 @@
-// What a session is opened with, and what it is given and tells, over the real addon, with the scripted agent.
+// The options of sessions, the parts of prompts, and the facts that a session tells, over the real addon, with the scripted agent.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -2,7 +2,7 @@
 
 use crate::acp::owner::{Over, Owner};
 use crate::acp::state::active::{Active, Next, Session};
-use crate::acp::state::order::{Driver, Prompt};
+use crate::acp::state::order::Prompt;
 use crate::acp::state::session_state::Afterwords;
 use crate::acp::turn::turn_state::{Ending, Version};
 use crate::acp::turn::verdict::Stop;
@@ -225,7 +225,7 @@ impl Owner {
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {
-                let error = self.without_secrets(&active.prompt.driver, error);
+                let error = self.redacted(&error);
                 TurnOutcome::Failed { error, partial: Some(result) }
             }
         };
@@ -271,13 +271,6 @@ impl Owner {
             result.facts.usage = Some(self.spending.allowance.pricing().metered().of(usage_of(metered)));
         }
         result
-    }
-
-    pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {
-        if self.session.request.agent.redact.is_empty() {
-            return error;
-        }
-        driver.ears().audience.redact_error(&error)
     }
 }
 
