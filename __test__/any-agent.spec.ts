@@ -46,6 +46,11 @@ test('a turn has the verdicts, the clocks and the retries of a named agent', asy
   expect(await codes('crash')).toEqual(['AGENT_CRASHED', undefined, 1])
   const retry = { attempts: 2, baseDelayMs: 1 }
   expect(await codes('error -32603 overloaded', { retry })).toEqual(['AGENT_FAILED', 'overloaded', 2])
+  const { events, result } = await failure(run('error -32603 overloaded', { retry }))
+  expect({ turns: result?.turns, events }).toMatchObject({
+    turns: 2,
+    events: [{ type: 'retry', message: expect.stringMatching(/^attempt 1 failed/) }],
+  })
   expect(await codes('nothing')).toEqual(['AGENT_TRUNCATED', undefined, 1])
   // Nothing holds it to "edit" either; that is of no use to somebody who has mistyped the command.
   const missing = { name: 'missing', command: 'no-such-program' }

@@ -77,7 +77,7 @@ pub(crate) struct Shown {
 pub(super) struct Held {
     pub(super) folder: Option<RunFolder>,
     pub(super) claim: Option<Claim>,
-    _slot: Slot,
+    _slot: Option<Slot>,
 }
 
 pub(crate) struct Owner {
@@ -109,7 +109,7 @@ impl Owner {
         host: UnboundedSender<HostRequest>,
         shown: Arc<Mutex<Shown>>,
         allowance: Allowance,
-        (account, slot): (HeldAccount, Slot),
+        (account, slot): (HeldAccount, Option<Slot>),
     ) -> (Self, Incoming) {
         let mut recorder = Audience::new(false, request.agent.redact.clone());
         recorder.keep(opened.record);

@@ -10,6 +10,7 @@ use crate::acp::question::elicitation::Elicited;
 use crate::acp::question::{Answer, HostRequest};
 use crate::acp::state::order::{Driver, Ears, Order, Prompt, Reply};
 use crate::acp::turn::turn_state::Version;
+use crate::harness::budget::allowance::Allowance;
 use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::audience::Audience;
@@ -61,11 +62,12 @@ pub async fn open(
     aborted: impl Future<Output = ()>,
 ) -> Result<Session, Error> {
     request.allowance()?.check()?;
+    let account = HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset);
     let mut aborted = std::pin::pin!(aborted);
     let slot = tokio::select! {
         biased;
         () = &mut aborted => return Err(was_aborted()),
-        slot = Waiting::begin(limits.clone()).end() => slot,
+        slot = Waiting::begin(limits).end() => slot,
     };
     if let Some(preparation) = preparation {
         let packages = request.agent.cwd.take();
@@ -76,18 +78,20 @@ pub async fn open(
         };
         request.packages = packages;
     }
-    open_in(request, (limits, slot), host, aborted).await
+    let allowance = request.allowance()?;
+    allowance.check()?;
+    open_in(request, allowance, account, Some(slot), host, aborted).await
 }
 
-/// Opens a session that already has its slot under these limits.
+/// Opens a session that has its slot, or whose turn has it.
 pub(super) async fn open_in(
     request: OpenRequest,
-    (limits, slot): (Vec<ConcurrencyLimit>, Slot),
+    allowance: Allowance,
+    account: HeldAccount,
+    slot: Option<Slot>,
     host: UnboundedSender<HostRequest>,
     aborted: impl Future<Output = ()>,
 ) -> Result<Session, Error> {
-    let allowance = request.allowance()?;
-    allowance.check()?;
     let clean = request.agent.redact.clone();
     let opened = open_session(&request, aborted).await;
     let mut opened = opened.map_err(|error| clean.redact_error(&error))?;
@@ -103,7 +107,6 @@ pub(super) async fn open_in(
         clean,
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
-    let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
     let (owner, incoming) = Owner::new(request, opened, host, shown, allowance, (account, slot));
     ground::task::spawn(owner.run(incoming, received));
     Ok(Session { orders, facts: Arc::new(facts) })

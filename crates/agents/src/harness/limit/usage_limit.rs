@@ -44,6 +44,7 @@ impl UsageLimit {
 }
 
 /// An account, among those whose turns share limits of concurrency.
+#[derive(Clone)]
 pub(crate) struct HeldAccount {
     key: AccountKey,
     limits: Vec<ConcurrencyLimit>,

@@ -13,7 +13,7 @@ use crate::harness::provider::Provider;
 use crate::harness::spending::Pricing;
 use crate::harness::turn::record::Judged;
 use crate::harness::turn::structured::{Candidates, misfit, read_answer};
-use crate::harness::verdict::result::TurnResult;
+use crate::harness::verdict::result::{TurnFacts, TurnResult};
 use crate::harness::verdict::tally::Tally;
 use crate::harness::verdict::transcript::Transcript;
 use crate::harness::verdict::{Ending, Evidence, Fault, verdict};
@@ -141,7 +141,8 @@ struct Attempts {
 impl Attempts {
     fn add(&mut self, provider: Provider, folder: &Path, judged: Judged) -> Result<(), Error> {
         let attempt = Attempt::read(provider, folder, judged, &mut self.events)?;
-        self.tally.count(attempt.transcript.digest());
+        let digest = attempt.transcript.digest();
+        self.tally.count(&TurnFacts::of(provider, digest, false), digest.has_worked());
         if attempt.judged.is_uncounted {
             self.tally.uncount();
         }

@@ -5,14 +5,15 @@
 //! verdict is made.
 
 use super::Order;
-use super::attempted::Attempted;
 use super::audience::Audience;
 use super::end_warning::{left_behind, warn_of_tree, warn_of_usage};
 use super::output::{OutputReader, output};
 use super::preparation::not_found;
-use super::request::{Background, TurnRequest};
+use super::record::Judged;
+use super::request::Background;
 use super::traffic::{TrafficNews, TurnTraffic};
-use crate::harness::budget::allowance::{Accounts, Allowance};
+use super::way::{Attempted, Task};
+use crate::harness::budget::allowance::Accounts;
 use crate::harness::clock::{Clock, Due, Heard, Sample};
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::{Digest, Idle};
@@ -21,15 +22,17 @@ use crate::harness::evidence::refused::refused_words;
 use crate::harness::folder::RunFolder;
 use crate::harness::launch::Launch;
 use crate::harness::launch::package::Program;
+use crate::harness::limit::ledger;
+use crate::harness::verdict::result::TurnResult;
 use crate::harness::verdict::transcript::Transcript;
-use crate::harness::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
+use crate::harness::verdict::{Ending, Evidence, Stop, Verdict, verdict};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc::UnboundedReceiver;
 use ground::os::Awake;
 use ground::record::RecordSpec;
 use ground::trace::{TURN, debug, trace};
-use process::{self, Input, Metered, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,9 +44,7 @@ const WIDE_PIPE_BYTES: usize = 8 << 20;
 
 /// Everything that an attempt needs to run.
 pub(crate) struct Plan<'a> {
-    /// Number of the turn in the log.
-    pub number: u64,
-    pub request: &'a TurnRequest,
+    pub task: &'a Task<'a>,
     pub launch: &'a Launch,
     pub program: &'a Program,
     pub folder: &'a RunFolder,
@@ -52,9 +53,6 @@ pub(crate) struct Plan<'a> {
     pub before: Option<Usage>,
     /// The folder and bounds of the process record, if one is kept.
     pub record: Option<RecordSpec>,
-    /// Display name.
-    pub name: String,
-    pub allowance: &'a Allowance,
 }
 
 /// Runs the plan to its end.
@@ -66,20 +64,21 @@ pub(crate) async fn attempt(
     let spec = spec_of(plan);
     let traffic = TurnTraffic::of(&spec.traffic);
     let process = process::spawn(spec);
-    let mut transcript = Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before);
-    transcript.digest_mut().price_by(plan.allowance.pricing());
+    let mut transcript =
+        Transcript::new(plan.task.request.agent.provider, audience.wants_events(), plan.before);
+    transcript.digest_mut().price_by(plan.task.allowance.pricing());
     let (writer, reader) = output(transcript);
     process.subscribe(Box::new(writer));
-    debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
+    debug!(target: TURN, id = plan.task.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
     let awake = Awake::new();
     let mut watch = Watch {
         reader,
-        clock: Clock::new(plan.request.agent.limits, awake.now()),
+        clock: Clock::new(plan.task.request.agent.limits, awake.now()),
         awake,
         stop: None,
         is_aborted: false,
         is_deaf: false,
-        accounts: plan.allowance.open(),
+        accounts: plan.task.allowance.open(),
         left: Vec::new(),
         traffic,
         plan,
@@ -89,11 +88,11 @@ pub(crate) async fn attempt(
         watch.reader.heard().transcript.digest_mut().warning(warning);
     }
     let outcome = watch.run(orders, audience).await;
-    watch.finish(outcome)
+    watch.finish(outcome, audience)
 }
 
 fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
-    let Plan { request, launch, program, folder, .. } = plan;
+    let Plan { task: Task { request, name, .. }, launch, program, folder, .. } = plan;
     let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
     spec.cwd = request.agent.cwd.clone().filter(|_| !request.agent.holds_cwd);
     spec.folder.clone_from(&request.agent.folder);
@@ -109,7 +108,7 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     }
     spec.environment = request.agent.environment_for(launch, program, folder.scratch());
     spec.record.clone_from(&plan.record);
-    spec.name = Some(plan.name.clone());
+    spec.name = Some(name.clone());
     spec
 }
 
@@ -152,7 +151,7 @@ impl Watch<'_> {
                 },
                 outcome = &mut outcome, if is_read => return outcome,
                 news = self.traffic.news() => self.on_traffic(news, audience),
-                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
+                () = self.plan.task.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = rung.sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
@@ -226,7 +225,7 @@ impl Watch<'_> {
         let is_stuck = digest.is_stuck();
         let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
         let usage = digest.total_usage();
-        if let Some(in_passing) = &self.plan.request.in_passing {
+        if let Some(in_passing) = &self.plan.task.request.in_passing {
             in_passing.send_replace(digest.untold_usage());
         }
         drop(heard);
@@ -234,10 +233,10 @@ impl Watch<'_> {
             self.stop_for(Stop::OverBudget);
         }
         let Heard { in_tool, progressed, ended, .. } = news;
-        trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
+        trace!(target: TURN, id = self.plan.task.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
         let now = self.now();
         if self.clock.on_heard(news, now) {
-            debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
+            debug!(target: TURN, id = self.plan.task.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
         }
         self.check_session();
         if is_stuck {
@@ -250,7 +249,7 @@ impl Watch<'_> {
 
     /// Whether only the process's own end is waited for.
     fn is_over(&self, digest: &Digest) -> bool {
-        match self.plan.request.background {
+        match self.plan.task.request.background {
             Background::Wait => digest.is_settled(),
             Background::Leave => digest.terminal().is_some(),
         }
@@ -269,7 +268,7 @@ impl Watch<'_> {
     /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
     fn check_session(&mut self) {
         let Some(asked) = self.plan.resume else { return };
-        let provider = self.plan.request.agent.provider;
+        let provider = self.plan.task.request.agent.provider;
         let heard = self.reader.heard();
         let reported = heard.transcript.digest().session_id();
         let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
@@ -295,7 +294,7 @@ impl Watch<'_> {
 
     fn on_due(&mut self, due: Due, audience: &mut Audience) {
         if !matches!(due, Due::Nothing | Due::Sample) {
-            debug!(target: TURN, id = self.plan.number, ?due, "heard the clock");
+            debug!(target: TURN, id = self.plan.task.number, ?due, "heard the clock");
         }
         match due {
             Due::Nothing | Due::Sample => {}
@@ -324,7 +323,7 @@ impl Watch<'_> {
             return;
         }
         self.stop = Some(stop);
-        debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
+        debug!(target: TURN, id = self.plan.task.number, ?stop, "decided: the attempt is stopped");
         if stop == Stop::OverBudget {
             self.traffic.cut();
         }
@@ -352,87 +351,101 @@ impl Watch<'_> {
         }
     }
 
-    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
-        let Plan { request, resume, .. } = *self.plan;
-        if let (None, Some(error)) = (&outcome.result, &outcome.error) {
-            return self.not_run(error.clone());
+    fn finish(mut self, outcome: Arc<Outcome>, audience: &mut Audience) -> Attempted {
+        let Plan { task: Task { number, request, .. }, resume, before, .. } = *self.plan;
+        let provider = request.agent.provider;
+        let (mut transcript, stderr) = self.reader.end(provider);
+        transcript.digest_mut().set_detail(audience.wants_events());
+        let (verdict, error) = match (&outcome.result, &outcome.error) {
+            (None, Some(error)) => (Verdict { recovered: false, fault: None }, Some(self.not_run(error))),
+            _ => {
+                let stderr = String::from_utf8_lossy(&stderr);
+                self.note_end(&mut transcript, &outcome, &stderr);
+                let evidence = Evidence {
+                    provider,
+                    digest: transcript.digest(),
+                    ending: &ending_of(&outcome),
+                    stop: self.stop,
+                    stderr: &stderr,
+                    unanswered: self.traffic.unanswered(),
+                    resume,
+                    may_resume: resume.is_some(),
+                };
+                (verdict(&evidence), None)
+            }
+        };
+        let digest = transcript.digest();
+        if let (Some(session), Some(counted)) = (digest.session_id(), transcript.reader().counted()) {
+            ledger::note(provider, session, counted);
         }
-        let (mut transcript, stderr) = self.reader.end(request.agent.provider);
-        let stderr = String::from_utf8_lossy(&stderr);
-        transcript.read_rest();
-        let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
-        warn_of_tree(transcript.digest_mut(), &outcome, &left, self.stop.is_some());
-        transcript.digest_mut().refused(self.traffic.take_refused());
-        let (refused, metered) = (self.traffic.refused(), self.traffic.metered());
-        if let Some(message) = refused_words(&refused) {
-            transcript.digest_mut().warning(&message);
-        }
-        for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
-            transcript.digest_mut().warning(&refusal);
-        }
-        // Usage that came with the last lines counts as well: a turn that used too much has failed, however it ended.
-        let has_crossed = self.accounts.meter(usage_of(&metered));
-        if (self.accounts.set(transcript.digest().total_usage()) || has_crossed)
-            && self.stop != Some(Stop::Aborted)
-        {
-            self.stop = Some(Stop::OverBudget);
-        }
-        if !self.plan.allowance.is_unlimited() {
-            warn_of_usage(transcript.digest_mut(), self.plan.allowance, &metered);
-        }
-        let verdict = verdict(&Evidence {
-            provider: request.agent.provider,
-            digest: transcript.digest(),
-            ending: &ending_of(&outcome),
-            stop: self.stop,
-            stderr: &stderr,
-            unanswered: self.traffic.unanswered(),
-            resume,
-            may_resume: resume.is_some(),
-        });
-        let error = verdict.fault.as_ref().map_or("none", |fault| fault.code.as_str());
-        let (turns, tool_calls) = (transcript.digest().turns(), transcript.digest().tool_calls());
-        let (exit_code, recovered) =
-            (outcome.result.as_ref().and_then(|result| result.exit_code), verdict.recovered);
-        debug!(target: TURN, id = self.plan.number, error, exit_code, recovered, turns, tool_calls, "judged the attempt");
-        let process = outcome.result.clone();
+        let fault = verdict.fault.as_ref().map(|fault| fault.code);
+        let code = error.as_ref().map(Error::code).or(fault).map_or("none", ErrorCode::as_str);
+        let (turns, tool_calls, recovered) = (digest.turns(), digest.tool_calls(), verdict.recovered);
+        let exit_code = outcome.result.as_ref().and_then(|result| result.exit_code);
+        debug!(target: TURN, id = number, error = code, exit_code, recovered, turns, tool_calls, "judged the attempt");
+        let digest = transcript.digest_mut();
+        audience.tell(digest.take_events());
+        digest.set_detail(true);
+        digest.close();
+        let (has_worked, last_events) = (digest.has_worked(), digest.take_events());
+        let mut result = TurnResult::of(provider, digest, &verdict);
+        result.facts.process.clone_from(&outcome.result);
         Attempted {
-            transcript,
-            verdict,
-            process,
-            refused,
-            metered,
-            error: None,
+            result,
+            fault: verdict.fault,
+            error,
+            reading: None,
+            has_worked,
             is_aborted: self.is_aborted,
-            before: self.plan.before,
-            stop: self.stop,
+            last_events,
+            refused: self.traffic.refused(),
+            metered: self.traffic.metered(),
+            judged: Judged {
+                stop: self.stop,
+                resume: resume.map(str::to_owned),
+                before,
+                ..Judged::default()
+            },
         }
     }
 
-    fn not_run(self, error: Error) -> Attempted {
-        debug!(target: TURN, id = self.plan.number, error = error.code().as_str(), "could not run the attempt");
-        let request = self.plan.request;
-        let error = match error.code() {
+    /// Reads the rest of the output, and notes how the process ended.
+    fn note_end(&mut self, transcript: &mut Transcript, outcome: &Outcome, stderr: &str) {
+        let Task { request, allowance, .. } = *self.plan.task;
+        transcript.read_rest();
+        let digest = transcript.digest_mut();
+        if self.stop.is_none() {
+            self.left = left_behind(digest);
+        }
+        warn_of_tree(digest, outcome, &self.left, self.stop.is_some());
+        digest.refused(self.traffic.take_refused());
+        let refusals = request.agent.provider.descriptor().words.refusals_in(stderr);
+        for message in refused_words(&self.traffic.refused()).into_iter().chain(refusals) {
+            digest.warning(&message);
+        }
+        let metered = self.traffic.metered();
+        // Usage that came with the last lines counts as well: a turn that used too much has failed, however it ended.
+        let has_crossed = self.accounts.meter(usage_of(&metered));
+        if (self.accounts.set(digest.total_usage()) || has_crossed) && self.stop != Some(Stop::Aborted) {
+            self.stop = Some(Stop::OverBudget);
+        }
+        if !allowance.is_unlimited() {
+            warn_of_usage(digest, allowance, &metered);
+        }
+    }
+
+    /// The error of a process that could not be run.
+    fn not_run(&self, error: &Error) -> Error {
+        let agent = &self.plan.task.request.agent;
+        match error.code() {
             ErrorCode::ProcessNotFound => {
-                not_found(&request.agent, &self.plan.program.command).caused_by(error)
+                not_found(agent, &self.plan.program.command).caused_by(error.clone())
             }
-            ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => Error::new(
-                ErrorCode::AgentAborted,
-                format!("the {} turn was aborted", request.agent.provider.as_str()),
-            ),
-            _ => error,
-        };
-        let fault = Fault::new(error.code(), error.message());
-        Attempted {
-            transcript: self.reader.end(request.agent.provider).0,
-            verdict: Verdict { recovered: false, fault: Some(fault) },
-            process: None,
-            refused: Vec::new(),
-            metered: Metered::default(),
-            error: Some(error),
-            is_aborted: self.is_aborted,
-            before: self.plan.before,
-            stop: self.stop,
+            ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => {
+                let message = format!("the {} turn was aborted", agent.provider.as_str());
+                Error::new(ErrorCode::AgentAborted, message)
+            }
+            _ => error.clone(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The handle of a turn, and the turn's outcome.
 
 mod attempt;
-mod attempted;
 pub(crate) mod audience;
+mod command;
 mod end_warning;
 mod log;
 pub(crate) mod mirror;
@@ -10,11 +10,12 @@ mod next;
 pub mod observer;
 mod output;
 pub(crate) mod owner;
-mod preparation;
+pub(crate) mod preparation;
 pub(crate) mod record;
 pub mod request;
 pub mod structured;
 pub(crate) mod traffic;
+pub(crate) mod way;
 
 use crate::harness::event::sink::{EventReader, EventSink, event_channel};
 use crate::harness::verdict::result::TurnResult;

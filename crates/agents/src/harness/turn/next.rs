@@ -51,7 +51,7 @@ impl Next {
 }
 
 /// An attempt that is over.
-pub(super) struct Ended<'a, Read: FnOnce() -> Option<Reading>> {
+pub(super) struct Ended<'a> {
     pub fault: Option<&'a Fault>,
     /// The session to ask once more in.
     pub session: Option<&'a str>,
@@ -60,8 +60,8 @@ pub(super) struct Ended<'a, Read: FnOnce() -> Option<Reading>> {
     pub reset_in: Option<Duration>,
     /// A model answered, or a tool ran.
     pub has_worked: bool,
-    /// Result of checking the answer against the schema; `None` without a schema. Computed only where it decides.
-    pub reading: Read,
+    /// Result of checking the answer against the schema; `None` without a schema.
+    pub reading: Option<&'a Reading>,
 }
 
 /// State of the turn including this attempt, and the options that bound it.
@@ -83,14 +83,14 @@ pub(super) struct Past {
 }
 
 /// See the table above.
-pub(super) fn next<Read: FnOnce() -> Option<Reading>>(ended: Ended<'_, Read>, past: &Past) -> Next {
+pub(super) fn next(ended: &Ended<'_>, past: &Past) -> Next {
     if let Some(fault) = ended.fault.filter(|fault| !fault.is_misshapen) {
-        return after_fault(fault, &ended, past);
+        return after_fault(fault, ended, past);
     }
-    match ((ended.reading)(), ended.fault) {
+    match (ended.reading, ended.fault) {
         (None, None) => Next::Done { structured: None },
         (None, Some(fault)) => Next::Failed(fault.clone()),
-        (Some(Reading::Fits(value)), _) => Next::Done { structured: Some(value) },
+        (Some(Reading::Fits(value)), _) => Next::Done { structured: Some(value.clone()) },
         (Some(reading), _) => {
             let problems = reading.problems();
             match ended.session.filter(|_| !past.is_reasked && !ended.is_aborted) {
@@ -101,11 +101,7 @@ pub(super) fn next<Read: FnOnce() -> Option<Reading>>(ended: Ended<'_, Read>, pa
     }
 }
 
-fn after_fault<Read: FnOnce() -> Option<Reading>>(
-    fault: &Fault,
-    ended: &Ended<'_, Read>,
-    past: &Past,
-) -> Next {
+fn after_fault(fault: &Fault, ended: &Ended<'_>, past: &Past) -> Next {
     if fault.code == ErrorCode::AgentResumeFailed && past.may_begin_anew && !ended.is_aborted {
         return Next::Anew;
     }
@@ -166,12 +162,12 @@ mod tests {
         }
     }
 
-    fn ended<Read: FnOnce() -> Option<Reading>>(fault: Option<&Fault>, reading: Read) -> Ended<'_, Read> {
+    fn ended<'a>(fault: Option<&'a Fault>, reading: Option<&'a Reading>) -> Ended<'a> {
         Ended { fault, session: Some("s"), is_aborted: false, reset_in: None, has_worked: false, reading }
     }
 
     fn after(fault: Option<&Fault>, past: &Past) -> Next {
-        next(ended(fault, || None), past)
+        next(&ended(fault, None), past)
     }
 
     #[test]
@@ -207,20 +203,17 @@ mod tests {
     #[test]
     fn an_aborted_attempt_is_followed_by_none() {
         let fault = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Server));
-        let aborted = Ended { is_aborted: true, ..ended(Some(&fault), || None) };
-        assert_eq!(next(aborted, &past()), Next::Failed(fault.clone()));
-        let misfit = || Some(Reading::NoJson);
-        let aborted = Ended { is_aborted: true, ..ended(None, misfit) };
-        assert!(matches!(next(aborted, &past()), Next::Misfit { .. }));
+        let aborted = Ended { is_aborted: true, ..ended(Some(&fault), None) };
+        assert_eq!(next(&aborted, &past()), Next::Failed(fault.clone()));
+        let aborted = Ended { is_aborted: true, ..ended(None, Some(&Reading::NoJson)) };
+        assert!(matches!(next(&aborted, &past()), Next::Misfit { .. }));
     }
 
     #[test]
     fn an_answer_that_does_not_fit_is_asked_for_once_more_in_its_session() {
-        let misfit = || {
-            let problem = Problem { path: String::new(), message: "no object".into() };
-            Some(Reading::Misfits { value: json!(1), problems: vec![problem] })
-        };
-        let ask = |session, past: &Past| next(Ended { session, ..ended(None, misfit) }, past);
+        let problem = Problem { path: String::new(), message: "no object".into() };
+        let misfit = Reading::Misfits { value: json!(1), problems: vec![problem] };
+        let ask = |session, past: &Past| next(&Ended { session, ..ended(None, Some(&misfit)) }, past);
         let problems = vec!["/: no object".to_owned()];
         let again = Next::Reask { session: "s".into(), problems: problems.clone() };
         assert_eq!(ask(Some("s"), &past()), again);
@@ -232,12 +225,12 @@ mod tests {
     fn a_fault_of_the_shape_counts_only_if_the_answer_does_not_fit() {
         let misshapen =
             Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Unknown)) };
-        let read = |fault, reading| next(ended(fault, || reading), &past());
-        let fits = || Some(Reading::Fits(json!({"a": 1})));
-        assert_eq!(read(Some(&misshapen), fits()), Next::Done { structured: Some(json!({"a": 1})) });
+        let read = |fault, reading| next(&ended(fault, reading), &past());
+        let fits = Reading::Fits(json!({"a": 1}));
+        assert_eq!(read(Some(&misshapen), Some(&fits)), Next::Done { structured: Some(json!({"a": 1})) });
         assert_eq!(read(Some(&misshapen), None), Next::Failed(misshapen.clone()));
         let other = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::InvalidRequest));
-        assert_eq!(read(Some(&other), fits()), Next::Failed(other.clone()), "it covers no other fault");
+        assert_eq!(read(Some(&other), Some(&fits)), Next::Failed(other.clone()), "it covers no other fault");
     }
 
     #[test]
@@ -246,7 +239,7 @@ mod tests {
         let patient = || Past { wait_for_reset: hour, attempts: 3, ..past() };
         let quota = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Quota));
         let wait = |fault: &Fault, reset_in, past: &Past| {
-            next(Ended { reset_in, ..ended(Some(fault), || None) }, past)
+            next(&Ended { reset_in, ..ended(Some(fault), None) }, past)
         };
         let waits = |wait| Next::Wait(Wait { least: wait, counts: false });
         assert_eq!(wait(&quota, Some(hour), &patient()), waits(hour));
@@ -266,10 +259,10 @@ mod tests {
         assert_eq!(wait(&silent, Some(minute), &patient()), Next::Failed(silent.clone()));
         let worked = Past { tool_calls: 5, ..patient() };
         assert_eq!(wait(&quota, Some(minute), &worked), waits(minute), "the session goes on");
-        let lost = Ended { session: None, reset_in: Some(minute), ..ended(Some(&quota), || None) };
-        assert_eq!(next(lost, &worked), Next::Failed(quota.clone()), "there is no session to go on in");
-        let aborted = Ended { is_aborted: true, reset_in: Some(minute), ..ended(Some(&quota), || None) };
-        assert_eq!(next(aborted, &patient()), Next::Failed(quota.clone()));
+        let lost = Ended { session: None, reset_in: Some(minute), ..ended(Some(&quota), None) };
+        assert_eq!(next(&lost, &worked), Next::Failed(quota.clone()), "there is no session to go on in");
+        let aborted = Ended { is_aborted: true, reset_in: Some(minute), ..ended(Some(&quota), None) };
+        assert_eq!(next(&aborted, &patient()), Next::Failed(quota.clone()));
     }
 
     #[test]
@@ -278,7 +271,7 @@ mod tests {
         let again = |attempts, waits, has_worked| {
             let reset_in = Some(Duration::ZERO);
             let past = Past { attempts, waits, wait_for_reset: Duration::from_secs(60), ..past() };
-            next(Ended { reset_in, has_worked, ..ended(Some(&quota), || None) }, &past)
+            next(&Ended { reset_in, has_worked, ..ended(Some(&quota), None) }, &past)
         };
         let wait = Duration::from_secs(3);
         assert_eq!(again(1, 1, false), Next::Wait(Wait { least: wait, counts: false }), "not at once");
@@ -294,7 +287,7 @@ mod tests {
         assert_eq!(after(Some(&unknown), &anew), Next::Anew);
         assert!(!Next::Anew.counts());
         assert_eq!(after(Some(&unknown), &past()), Next::Failed(unknown.clone()), "the caller's session");
-        let aborted = Ended { is_aborted: true, ..ended(Some(&unknown), || None) };
-        assert_eq!(next(aborted, &anew), Next::Failed(unknown.clone()));
+        let aborted = Ended { is_aborted: true, ..ended(Some(&unknown), None) };
+        assert_eq!(next(&aborted, &anew), Next::Failed(unknown.clone()));
     }
 }

@@ -99,7 +99,7 @@ impl OutputReader {
     }
 
     /// Ends the reading and returns the transcript and the end of stderr.
-    pub(crate) fn end(self, provider: Provider) -> (Transcript, Vec<u8>) {
+    pub(crate) fn end(&self, provider: Provider) -> (Transcript, Vec<u8>) {
         let mut heard = self.heard();
         let nothing = Transcript::new(provider, false, None);
         (std::mem::replace(&mut heard.transcript, nothing), std::mem::take(&mut heard.stderr))

@@ -5,28 +5,23 @@
 //! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
 //! folder is removed and the slot is free. The step that follows an attempt is decided in `next`.
 
-use super::attempt::{Plan, attempt};
-use super::attempted::Attempted;
 use super::audience::Audience;
+use super::command::Command;
 use super::log::{log_begin, log_end, log_next};
 use super::next::{Ended, Next, Past, next};
-use super::preparation::{Again, prepare, program_of, take_answer_file};
+use super::preparation::Again;
 use super::record::{Judged, TurnRecord};
 use super::request::TurnRequest;
-use super::structured::{Candidates, REASKED, misfit, read_answer};
+use super::structured::{REASKED, misfit};
+use super::way::{Attempted, Task, Way};
 use super::{Order, Turn, TurnOutcome};
 use crate::harness::budget::allowance::Allowance;
 use crate::harness::clip::tail;
 use crate::harness::event::AgentEvent;
-use crate::harness::folder::RunFolder;
-use crate::harness::launch::package::Program;
 use crate::harness::limit::hold::{from_now, wall_clock};
-use crate::harness::limit::ledger;
 use crate::harness::limit::scheduler::{ConcurrencyLimit, Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
 use crate::harness::limit::wait_policy::Wait;
-use crate::harness::provider::Provider;
-use crate::harness::session_in_use;
 use crate::harness::verdict::Fault;
 use crate::harness::verdict::recent::{last_values, reread};
 use crate::harness::verdict::result::TurnResult;
@@ -45,27 +40,25 @@ pub fn start(
     limits: Vec<ConcurrencyLimit>,
     preparation: Option<Preparation<TurnRequest>>,
 ) -> Turn {
+    start_by::<Command>(request, limits, preparation)
+}
+
+/// The same for a turn whose attempts are made in this way.
+pub(crate) fn start_by<W: Way>(
+    request: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    preparation: Option<Preparation<TurnRequest>>,
+) -> Turn {
     let (turn, received, publish) = Turn::run_elsewhere();
     // The place is taken here and not in the task, so that turns queue in the order of their starts.
     let place = Waiting::begin(limits.clone());
     ground::task::spawn(async move {
         let mut owner = Owner::new(request, limits, received);
-        let outcome = owner.run(place, preparation).await;
+        let outcome = owner.run::<W>(place, preparation).await;
         publish.send_replace(Some(Arc::new(outcome)));
         owner.audience.serve_late(&mut owner.orders).await;
     });
     turn
-}
-
-/// The words about an attempt that another one follows.
-pub(crate) fn again_in(delay: Duration, attempts: u32, reason: &str) -> String {
-    format!("attempt {attempts} failed ({reason}): the turn is tried again in {} ms", delay.as_millis())
-}
-
-/// The error of a turn that was aborted between attempts.
-pub(crate) fn aborted_in_wait(provider: Provider) -> Error {
-    let message = format!("the {} turn was aborted while it waited", provider.as_str());
-    Error::new(ErrorCode::AgentAborted, message)
 }
 
 struct Owner {
@@ -104,19 +97,21 @@ impl Owner {
         }
     }
 
-    async fn run(&mut self, place: Waiting, preparation: Option<Preparation<TurnRequest>>) -> TurnOutcome {
+    async fn run<W: Way>(
+        &mut self,
+        place: Waiting,
+        preparation: Option<Preparation<TurnRequest>>,
+    ) -> TurnOutcome {
         log_begin(self.number, &self.request);
-        let ended = match self.allowance() {
-            Ok(allowance) => match self.open_record().await {
-                Ok(()) => self.run_in_turn(place, preparation, &allowance).await,
+        let ended = match W::check(&self.request).and_then(|()| self.allowance()) {
+            Ok(allowance) => match self.open_record::<W>().await {
+                Ok(()) => self.run_in_turn::<W>(place, preparation, &allowance).await,
                 Err(error) => Err(error),
             },
             Err(error) => Err(error),
         };
         if let Some(last) = &mut self.last {
-            last.transcript.digest_mut().set_detail(self.audience.wants_events());
-            last.transcript.digest_mut().close();
-            self.audience.tell(last.transcript.take_events());
+            self.audience.tell(std::mem::take(&mut last.last_events));
         }
         self.audience.end();
         log_end(self.number, self.tally.attempts, ended.as_ref().err());
@@ -128,7 +123,10 @@ impl Owner {
         self.audience.redact(&self.request.label())
     }
 
-    async fn open_record(&mut self) -> Result<(), Error> {
+    async fn open_record<W: Way>(&mut self) -> Result<(), Error> {
+        if !W::IS_RECORDED {
+            return Ok(());
+        }
         let (request, label) = (self.request.clone(), self.label());
         let record = self.or_abort(TurnRecord::open(&request, &label)).await??;
         self.audience.keep(record);
@@ -147,7 +145,6 @@ impl Owner {
 
     /// The turn's budgets, or the error that keeps it from starting.
     fn allowance(&self) -> Result<Allowance, Error> {
-        self.request.check()?;
         let allowance = self.request.allowance()?;
         match self.request.agent.limits.passed("the turn was not started") {
             Some(error) => Err(error),
@@ -155,7 +152,7 @@ impl Owner {
         }
     }
 
-    async fn run_in_turn(
+    async fn run_in_turn<W: Way>(
         &mut self,
         place: Waiting,
         preparation: Option<Preparation<TurnRequest>>,
@@ -165,15 +162,14 @@ impl Owner {
         self.queued = self.started.elapsed();
         let slot = slot?;
         debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
-        let program = program_of(&self.request.agent)?;
+        let mut way = W::to(&self.request.agent)?;
         if let Some(preparation) = preparation {
             self.request = self.or_abort(preparation).await??;
-            self.request.check()?;
+            W::check(&self.request)?;
         }
-        let folder = self.request.agent.run_folder().await?;
         self.tally.price_by(allowance.pricing());
-        let ended = self.run_attempts(slot, &program, &folder, allowance).await;
-        folder.remove().await;
+        let ended = self.run_attempts(slot, &mut way, allowance).await;
+        way.end().await;
         ended
     }
 
@@ -199,29 +195,22 @@ impl Owner {
     async fn run_attempts(
         &mut self,
         mut slot: Slot,
-        program: &Program,
-        folder: &RunFolder,
+        way: &mut impl Way,
         allowance: &Allowance,
     ) -> Result<Option<Value>, Error> {
-        let provider = self.request.agent.provider;
-        let resumed = self.request.agent.resume.as_deref();
-        // Held until the turn is over.
-        let claim = resumed.map(|session| session_in_use::claim(provider, session));
-        let in_use = resumed.filter(|_| matches!(claim, Some(None))).map(session_in_use::warning);
         let mut again = Again::Prompt;
         // For the end of a limit, since anything was done.
         let mut waits = 0u32;
         loop {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
-            let (attempted, resume) =
-                self.attempt(&again, in_use.as_deref(), (program, folder), allowance).await?;
-            let file = take_answer_file(folder).await;
-            let reset = self.reset_of(attempted.verdict.fault.as_ref());
-            waits = if attempted.has_worked() { 0 } else { waits };
-            let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
-            let session = attempted.transcript.digest().session_id().map(str::to_owned);
-            self.judged(attempted, resume, file, &next);
+            let mut attempted = self.attempt(way, &again, allowance).await?;
+            let reset = self.reset_of(attempted.fault.as_ref());
+            waits = if attempted.has_worked { 0 } else { waits };
+            let next = self.next(&attempted, &again, (reset, waits));
+            let session = attempted.result.facts.session_id.clone();
+            let error = attempted.error.take();
+            self.judged(attempted, &next);
             match next {
                 Next::Done { structured } => return Ok(structured),
                 Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
@@ -231,17 +220,21 @@ impl Owner {
                     self.tell_retry("the CLI did not keep its session: the turn starts again".to_owned());
                     again = Again::Prompt;
                 }
-                Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
+                Next::Failed(fault) => return Err(error.unwrap_or_else(|| self.error_of(&fault, reset))),
                 Next::Misfit { problems } => return Err(self.misfit(&problems)),
                 Next::Retry { delay, reason } => {
-                    self.tell_retry(again_in(delay, self.tally.attempts, &reason));
+                    self.tell_retry(format!(
+                        "attempt {} failed ({reason}): the turn is tried again in {} ms",
+                        self.tally.attempts,
+                        delay.as_millis()
+                    ));
                     drop(slot);
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
                 Next::Wait(Wait { least, .. }) => {
                     let until = reset.map_or_else(|| SystemTime::now() + least, |limit| limit.after(least));
-                    self.tell_between(waiting(provider, true, until));
+                    self.tell_between(waiting(self.request.agent.provider, true, until));
                     drop(slot);
                     self.or_abort(wall_clock(until)).await?;
                     waits += 1;
@@ -256,52 +249,40 @@ impl Owner {
         }
     }
 
-    /// Makes one attempt. Returns it with the session that it went on with.
+    /// Makes one attempt.
     async fn attempt(
         &mut self,
+        way: &mut impl Way,
         again: &Again,
-        in_use: Option<&str>,
-        (program, folder): (&Program, &RunFolder),
         allowance: &Allowance,
-    ) -> Result<(Attempted, Option<String>), Error> {
-        let mut launch = prepare(&self.request, folder, again).await?;
-        if self.tally.attempts == 0 {
-            launch.warnings.extend(in_use.map(str::to_owned));
-        }
-        let agent = &self.request.agent;
-        let resume = again.session().map(str::to_owned).or(agent.resume.clone());
-        let before = ledger::used_before(agent, resume.as_deref()).await;
-        let name = self.label();
-        let record = self.audience.record().as_mut();
-        let plan = Plan {
+    ) -> Result<Attempted, Error> {
+        let task = Task {
             number: self.number,
             request: &self.request,
-            launch: &launch,
-            program,
-            folder,
-            resume: resume.as_deref(),
-            before,
-            record: record.map(|record| record.next_attempt(self.request.agent.provider)),
-            name,
             allowance,
+            account: &self.account,
+            again,
+            name: self.label(),
         };
-        let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
-        self.count(&attempted);
+        let mut attempted = way.attempt(&task, &mut self.orders, &mut self.audience).await?;
+        self.tally.count(&attempted.result, attempted.has_worked);
+        if self.request.agent.sandbox.is_some() {
+            self.tally.count_refused(&attempted.refused);
+            self.tally.count_metered(&attempted.metered);
+        }
         self.is_told = true;
-        let Some(error) = attempted.error.take() else { return Ok((attempted, resume)) };
-        self.last = Some(attempted);
-        Err(error)
+        if attempted.fault.is_none()
+            && let Some(error) = attempted.error.take()
+        {
+            self.last = Some(attempted);
+            return Err(error);
+        }
+        Ok(attempted)
     }
 
     /// Keeps what follows from an attempt, and writes the evidence of its verdict to the record, so that a reader can make the
     /// verdict again.
-    fn judged(
-        &mut self,
-        mut attempted: Attempted,
-        resume: Option<String>,
-        answer: Option<String>,
-        next: &Next,
-    ) {
+    fn judged(&mut self, attempted: Attempted, next: &Next) {
         let retry = match next {
             Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
             Next::Wait(_) => Some("its usage limit is waited out".to_owned()),
@@ -315,15 +296,12 @@ impl Owner {
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
-            let (stop, before, prices) = (attempted.stop, attempted.before, self.tally.prices());
-            record.judge(&Judged { stop, resume, before, answer, retry, prices, is_uncounted });
+            let prices = self.tally.prices();
+            record.judge(&Judged { retry, prices, is_uncounted, ..attempted.judged.clone() });
         }
         log_next(self.number, self.tally.attempts, next);
         if is_uncounted {
             self.tally.uncount();
-        }
-        if matches!(next, Next::Done { .. }) {
-            attempted.verdict.fault = None;
         }
         self.last = Some(attempted);
     }
@@ -336,36 +314,14 @@ impl Owner {
         Some(limit)
     }
 
-    fn count(&mut self, attempted: &Attempted) {
-        let digest = attempted.transcript.digest();
-        self.tally.count(digest);
-        if self.request.agent.sandbox.is_some() {
-            self.tally.count_refused(&attempted.refused);
-            self.tally.count_metered(&attempted.metered);
-        }
-        if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
-        {
-            ledger::note(self.request.agent.provider, session, counted);
-        }
-    }
-
-    fn next(
-        &self,
-        attempted: &Attempted,
-        file: Option<&str>,
-        again: &Again,
-        (reset, waits): (Option<UsageLimit>, u32),
-    ) -> Next {
-        let digest = attempted.transcript.digest();
-        let schema = self.request.schema.as_deref();
-        let candidates = Candidates { given: digest.structured_answer(), file, text: digest.final_text() };
+    fn next(&self, attempted: &Attempted, again: &Again, (reset, waits): (Option<UsageLimit>, u32)) -> Next {
         let ended = Ended {
-            fault: attempted.verdict.fault.as_ref(),
-            session: digest.session_id(),
+            fault: attempted.fault.as_ref(),
+            session: attempted.result.facts.session_id.as_deref(),
             is_aborted: attempted.is_aborted,
             reset_in: reset.map(UsageLimit::left),
-            has_worked: attempted.has_worked(),
-            reading: || schema.map(|schema| read_answer(schema, &candidates)),
+            has_worked: attempted.has_worked,
+            reading: attempted.reading.as_ref(),
         };
         let past = Past {
             attempts: self.tally.attempts,
@@ -378,7 +334,7 @@ impl Owner {
             waits,
             random: random::fraction(),
         };
-        next(ended, &past)
+        next(&ended, &past)
     }
 
     fn error_of(&self, fault: &Fault, limit: Option<UsageLimit>) -> Error {
@@ -416,7 +372,9 @@ impl Owner {
             tokio::select! {
                 biased;
                 order = self.orders.recv() => if !self.audience.heed(order) {
-                    return Err(aborted_in_wait(self.request.agent.provider));
+                    let message =
+                        format!("the {} turn was aborted while it waited", self.request.agent.provider.as_str());
+                    return Err(Error::new(ErrorCode::AgentAborted, message));
                 },
                 value = &mut wait => return Ok(value),
             }
@@ -427,8 +385,8 @@ impl Owner {
         match ended {
             Err(error) if error.code() == ErrorCode::InvalidOption => TurnOutcome::refused(error),
             Err(error) => {
-                let partial = self.result();
                 let error = error.with("events", self.recent_events());
+                let partial = self.result();
                 let error = match &partial.facts.process {
                     // The result's own is without secrets already.
                     Some(process) => error.with("stderr", tail(&process.stderr, 4096)),
@@ -450,24 +408,20 @@ impl Owner {
     /// The last events, whether or not somebody listened to them.
     fn recent_events(&self) -> Vec<Value> {
         let mut events = self.retries.clone();
-        if let Some((last, process)) =
-            self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
+        if let Some(Attempted { result, judged, .. }) = &self.last
+            && let Some(process) = &result.facts.process
         {
-            let warnings = last.transcript.digest().warnings();
             let provider = self.request.agent.provider;
-            events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
+            let warnings = &result.facts.warnings;
+            events.extend(reread(provider, judged.before, &process.stdout, process.truncated, warnings));
         }
         last_values(self.audience.redact_all(events))
     }
 
     /// The result so far, without secrets.
     fn result(&mut self) -> TurnResult {
-        let provider = self.request.agent.provider;
-        let mut result = match &mut self.last {
-            Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
-            None => TurnResult::empty(provider),
-        };
-        result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
+        let last = self.last.take().map(|last| last.result);
+        let mut result = last.unwrap_or_else(|| TurnResult::empty(self.request.agent.provider));
         self.tally.fill(&mut result.facts);
         result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
         result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;

@@ -28,7 +28,7 @@ const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
 
 /// The request of an attempt after the turn's first.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Again {
+pub(crate) enum Again {
     /// The same prompt again.
     #[default]
     Prompt,

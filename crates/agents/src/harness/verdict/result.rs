@@ -67,7 +67,8 @@ impl TurnResult {
 
     /// The result of one attempt.
     pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
-        TurnResult { text: digest.take_final_text(), facts: TurnFacts::of(provider, digest, verdict) }
+        let facts = TurnFacts::of(provider, digest, verdict.recovered);
+        TurnResult { text: digest.take_final_text(), facts }
     }
 }
 
@@ -90,7 +91,7 @@ impl std::ops::Deref for TurnResult {
 }
 
 impl TurnFacts {
-    fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
+    pub(crate) fn of(provider: Provider, digest: &Digest, recovered: bool) -> Self {
         TurnFacts {
             structured: digest.structured_answer().cloned(),
             session_id: digest.session_id().map(str::to_owned),
@@ -103,7 +104,7 @@ impl TurnFacts {
             duration_ms: 0.0,
             provider: provider.as_str(),
             model: digest.model_name().map(str::to_owned),
-            recovered: verdict.recovered,
+            recovered,
             warnings: digest.warnings().to_vec(),
             process: None,
             sandbox: None,

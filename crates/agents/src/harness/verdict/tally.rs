@@ -1,7 +1,6 @@
 //! PURE: the sums over all attempts of a turn.
 
 use crate::harness::event::Usage;
-use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::metered::{plus, told, usage_of};
 use crate::harness::spending::{Prices, Pricing};
 use crate::harness::verdict::result::{TurnFacts, TurnSandbox};
@@ -32,15 +31,15 @@ impl Tally {
     }
 
     /// An attempt is over.
-    pub(crate) fn count(&mut self, digest: &Digest) {
-        self.attempts += 1;
-        self.has_worked |= digest.has_worked();
-        self.turns = self.turns.saturating_add(digest.turns());
-        self.tool_calls += digest.tool_calls();
-        if let Some(usage) = digest.total_usage() {
+    pub(crate) fn count(&mut self, facts: &TurnFacts, has_worked: bool) {
+        self.attempts += facts.attempts;
+        self.has_worked |= has_worked;
+        self.turns = self.turns.saturating_add(facts.turns);
+        self.tool_calls += facts.tool_calls;
+        if let Some(usage) = facts.usage {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         }
-        for warning in digest.warnings() {
+        for warning in &facts.warnings {
             if !self.warnings.contains(warning) {
                 self.warnings.push(warning.clone());
             }
@@ -90,6 +89,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use crate::harness::evidence::digest::Digest;
+    use crate::harness::provider::Provider;
     use crate::harness::verdict::tally::*;
 
     #[test]
@@ -101,9 +102,9 @@ mod tests {
             digest.tool_start("1", "bash", || serde_json::Value::Null);
             digest.model_answered();
             digest.warning("cut");
-            tally.count(&digest);
+            tally.count(&TurnFacts::of(Provider::Codex, &digest, false), true);
         }
-        tally.count(&Digest::new(false));
+        tally.count(&TurnFacts::of(Provider::Codex, &Digest::new(false), false), false);
         assert_eq!((tally.attempts, tally.tool_calls, tally.turns), (3, 2, 2));
         assert_eq!(tally.usage.map(|usage| usage.input_tokens), Some(12));
         assert_eq!(tally.warnings, ["cut"]);
