@@ -82,7 +82,6 @@ const HELD_ROOMS: &[HeldRoom] = &[
         "agents",
         "harness",
         &[
-            ("folder/mod.rs", "removes its own folder; std follows no link there"),
             ("folder/state_folder.rs", "makes links in a new folder, before any program can write it"),
             ("replay/file.rs", "reads what its user names, pipes too"),
             ("replay/record.rs", "lists a folder for a hint, and names the type of an open file"),

@@ -93,29 +93,6 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// With all that is in it, folders that were made read-only included.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    for _ in 0..2 {
-        match std::fs::remove_dir_all(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Ok(()) => return Ok(()),
-            Err(_) => make_writable(path),
-        }
-    }
-    std::fs::remove_dir_all(path)
-}
-
-fn make_writable(folder: &Path) {
-    // An error is ignored here: the removal that follows fails and reports it.
-    let _ = ground::os::make_writable(folder);
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_writable(&entry.path());
-        }
-    }
-}
-
 pub(crate) fn unusable(folder: &Path, error: &io::Error) -> Error {
     let message = format!(
         "{} can't be used for checkouts: {error}; give the worker another one with `git: {{ dir }}`",

@@ -4,12 +4,12 @@
 //! checkout and its repository are. The host of the checkout holds the lock. Locks are the kernel's and end with their process,
 //! so a free lock means that the host is gone. Such a checkout is removed with its ref, unless it was kept on purpose.
 
-use crate::folder::{make_private, remove};
+use crate::folder::make_private;
 use crate::place::GitPlace;
 use crate::repository::Repository;
 use crate::room::{Room, left_rooms};
 use ground::error::{Error, ErrorCode};
-use ground::os::{FileLock, on_disk};
+use ground::os::{FileLock, on_disk, remove_tree};
 use ground::record::epoch_ms;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -154,7 +154,7 @@ impl Claim {
 }
 
 fn remove_files(note: &Note, lock_path: &Path) -> io::Result<()> {
-    remove(&note.folder())?;
+    remove_tree(&note.folder())?;
     std::fs::remove_file(lock_path)
 }
 

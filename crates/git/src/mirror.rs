@@ -119,7 +119,7 @@ fn remove_halves(mirror: &Path) {
     let folders = below(&objects);
     for path in folders.iter().flat_map(|folder| below(folder)).chain(folders.clone()) {
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_")) {
-            let _ = crate::folder::remove(&path).or_else(|_| std::fs::remove_file(&path));
+            let _ = ground::os::remove_tree(&path);
         }
     }
 }

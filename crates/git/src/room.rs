@@ -1,12 +1,12 @@
 //! The room of one `apply`: a folder for its objects and indexes, and a lock, because one apply at a time works on a working tree.
 
 use crate::desk::{Desk, copy_index};
-use crate::folder::{digest, lock, make_private, remove};
+use crate::folder::{digest, lock, make_private};
 use crate::journal::Journal;
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, refused};
 use ground::error::Error;
-use ground::os::{FileLock, on_disk};
+use ground::os::{FileLock, on_disk, remove_tree};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl Room {
         let (made, index) = (room.folder.clone(), repository.index());
         let objects = [repository.objects(), source.join("objects")];
         let done = on_disk(move || {
-            remove(&made)?;
+            remove_tree(&made)?;
             make_private(&made.join("objects/info"))?;
             let lines: Vec<String> = objects.iter().map(|path| path.to_string_lossy().into_owned()).collect();
             std::fs::write(made.join("objects/info/alternates"), lines.join("\n") + "\n")?;
@@ -99,7 +99,7 @@ impl Room {
         let Room { folder, lock_path, lock } = self;
         on_disk(move || {
             let _ = std::fs::remove_file(journal);
-            remove(&folder)?;
+            remove_tree(&folder)?;
             std::fs::remove_file(&lock_path)?;
             drop(lock);
             Ok(())

@@ -12,7 +12,7 @@
 use crate::changes::{Changes, files_between};
 use crate::command::{Call, CallFault};
 use crate::desk::{Desk, copy_index};
-use crate::folder::{remove, remove_file};
+use crate::folder::remove_file;
 use crate::harvest::harvest;
 use crate::ledger::{Claim, remove_left};
 use crate::place::GitPlace;
@@ -21,7 +21,7 @@ use crate::setting::Setting;
 use crate::snapshot::{names_of, snapshot};
 use ground::error::Error;
 use ground::lock::lock;
-use ground::os::{on_disk, path_of};
+use ground::os::{on_disk, path_of, remove_tree};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -353,7 +353,7 @@ impl Worktree {
         let said = |fault: CallFault| fault.words();
         let last = git.clone();
         // That of the last look.
-        let removed = on_disk(move || remove(&last)).await;
+        let removed = on_disk(move || remove_tree(&last)).await;
         removed.map_err(|error| error.to_string())?;
         init.run().await.map_err(said)?;
         let found = on_disk(move || {
@@ -404,7 +404,7 @@ impl Worktree {
     pub async fn clear(&self) {
         let Some(folder) = lock(&self.claim).as_ref().map(|claim| claim.folder()) else { return };
         // A file that cannot be removed now is tried again when the checkout is left.
-        let _ = on_disk(move || remove(&folder)).await;
+        let _ = on_disk(move || remove_tree(&folder)).await;
     }
 
     /// Removes what a failed or unwanted checkout left, its ref included.

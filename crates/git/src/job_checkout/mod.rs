@@ -13,7 +13,7 @@
 //! Locks are the kernel's, so they end with their process. A lock file describes its checkout, so that an attempt that
 //! continues a lost one finds its files. A checkout that no attempt continues is removed a day later.
 
-use crate::folder::{checkouts, make_private, name_of, remove, unusable};
+use crate::folder::{checkouts, make_private, name_of, unusable};
 use crate::mirror::Mirror;
 use crate::place::GitPlace;
 use crate::remote::Git;
@@ -22,7 +22,7 @@ use ground::error::Error;
 #[cfg(test)]
 use ground::error::ErrorCode;
 use ground::lock::lock;
-use ground::os::{FileLock, on_disk};
+use ground::os::{FileLock, on_disk, remove_tree};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ impl Checkout {
         let _ = on_disk(move || {
             match leaving {
                 Leaving::Over => {
-                    remove(&path)?;
+                    remove_tree(&path)?;
                     // Before the lock is let go of: whoever waits for it makes it anew.
                     std::fs::remove_file(&lock_path)?;
                 }
@@ -164,7 +164,7 @@ pub async fn sweep(folder: PathBuf) {
             }
             if let Ok(Some(_lock)) = FileLock::try_lock(&lock_path)
                 && noted(&lock_path).is_none_or(|note| !note.kept)
-                && remove(&lock_path.with_extension("")).is_ok()
+                && remove_tree(&lock_path.with_extension("")).is_ok()
             {
                 let _ = std::fs::remove_file(&lock_path);
             }
@@ -199,7 +199,7 @@ async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::
                 .filter(|note| goes_on && note.source == url && path.join(".git").is_dir())
                 .map(|note| note.commit);
             if left.is_none() {
-                remove(&path)?;
+                remove_tree(&path)?;
                 // Clear the note, because the checkout that it describes was removed.
                 lock.set_len(0)?;
             }

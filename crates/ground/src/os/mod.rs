@@ -68,6 +68,7 @@ use windows as system;
 
 pub use address::{addresses_of, connect_to};
 pub use awake::{Awake, WallLimit, within};
+pub use below::remove_tree;
 pub use blocking::{HandedOver, blocking, hand_over};
 pub use crew::Crew;
 pub use deadline::sleep_until;
@@ -96,8 +97,7 @@ pub use system::claim::Claim;
 pub use system::exit::has_exited;
 pub use system::exit::wait_for_exit;
 pub use system::file::{
-    can_write, link, make_writable, may_execute, own_input, path_of, private_files, private_folders,
-    real_path, set_mode,
+    can_write, link, may_execute, own_input, path_of, private_files, private_folders, real_path, set_mode,
 };
 pub use system::folder_watch::{FolderWatch, watch_folder};
 pub use system::group::{group_exists, signal_group};

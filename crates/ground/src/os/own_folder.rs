@@ -2,7 +2,7 @@
 //! next host that makes one in the same place removes those of hosts that are gone. The state of hosts in another place is not
 //! known, so their folders are kept. Without /proc nothing is removed.
 
-use super::{Host, HostState};
+use super::{Host, HostState, remove_tree};
 use std::path::Path;
 
 /// Looked at in one sweep; what is left waits for the next host.
@@ -23,7 +23,7 @@ pub fn sweep(parent: &Path) {
     });
     for entry in left.take(MAX_SWEPT) {
         // Another host may be at it as well, and what belongs to another user stays.
-        let _ = std::fs::remove_dir_all(entry.path());
+        let _ = remove_tree(&entry.path());
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod sandbox;
 pub(crate) mod state_folder;
 
 use ground::error::{Error, ErrorCode};
-use ground::os::{ContainedFolders, HeldFolder, own_folder};
+use ground::os::{ContainedFolders, HeldFolder, own_folder, remove_tree};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -89,9 +89,8 @@ impl Drop for RunFolder {
         // A process that is still ending may write between the listing and the removal; then another round is needed. The removal
         // follows no links.
         for _ in 0..3 {
-            match std::fs::remove_dir_all(self.folder.path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {}
-                _ => return,
+            if remove_tree(self.folder.path()).is_ok() {
+                return;
             }
         }
     }

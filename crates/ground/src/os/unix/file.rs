@@ -44,11 +44,6 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Lets the owner of a folder remove its entries.
-pub fn make_writable(folder: &Path) -> io::Result<()> {
-    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
-}
-
 /// The path without links, as programs take it. Blocks.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()

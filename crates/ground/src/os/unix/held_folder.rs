@@ -15,6 +15,7 @@ use super::super::entry_kind::EntryKind;
 use super::super::file_fault::{fault, no_regular_file};
 use super::super::missing::Missing;
 use super::regular_file::open_flags;
+use super::removal;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
@@ -284,28 +285,15 @@ impl HeldFolder {
         }
     }
 
-    /// Removes the entry of this name; a folder is removed with all its content. No link is followed. Blocks.
-    pub fn remove_all(&self, name: &str) -> io::Result<()> {
-        if self.kind_of(name) != Some(EntryKind::Folder) {
-            return self.remove(name);
-        }
-        let folder = self.open_below(Path::new(name))?;
-        let listed = Dir::from_fd(openat(&folder.directory, ".", LISTED, Mode::empty())?)?;
-        for entry in listed {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            match name.to_str() {
-                Some("." | "..") => {}
-                Some(name) => folder.remove_all(name)?,
-                None => folder.remove(name)?,
-            }
-        }
-        self.remove_folder(name)
+    /// Removes the entry of this name; a folder is removed with all its content, also where its owner may not write. No link is followed.
+    /// Blocks.
+    pub fn remove_all(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(removal::remove_all(self.directory.as_fd(), name.as_ref())?)
     }
 
-    /// Removes an empty folder.
-    pub(crate) fn remove_folder(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&self.directory, name, UnlinkatFlags::RemoveDir)?)
+    /// Gives the owner of a folder in this one all rights to it, if it is one.
+    pub fn open_up(&self, name: impl AsRef<OsStr>) {
+        removal::open_up(&self.directory, name.as_ref());
     }
 
     /// Creates a link of this name. Fails when the name exists.
@@ -488,12 +476,19 @@ mod tests {
     fn what_is_put_replaces_a_link_and_never_what_it_leads_to() {
         let ground = ground();
         let held = HeldFolder::open(&ground.inside, &ContainedFolders::default()).unwrap();
-        for planted in ["name", ".name"] {
+        let planted = ".name.unfinished";
+        for planted in ["name", planted] {
             symlink(ground.outside.join("file"), ground.inside.join(planted)).unwrap();
         }
         held.put("name", b"text").unwrap();
         assert_eq!(fs::read(ground.inside.join("name")).unwrap(), b"text");
         assert_eq!(fs::read(ground.outside.join("file")).unwrap(), b"content");
         assert!(fs::symlink_metadata(ground.inside.join("name")).unwrap().is_file());
+        // A folder in its place holds nothing up, and a file of another name stays.
+        fs::create_dir_all(ground.inside.join(planted).join("deep")).unwrap();
+        fs::write(ground.inside.join(".name"), "another's").unwrap();
+        held.put("name", b"other").unwrap();
+        assert_eq!(fs::read(ground.inside.join("name")).unwrap(), b"other");
+        assert_eq!(fs::read(ground.inside.join(".name")).unwrap(), b"another's");
     }
 }

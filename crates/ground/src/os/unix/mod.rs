@@ -22,6 +22,7 @@ pub(super) mod proc_folder;
 pub(super) mod process;
 pub(super) mod program;
 pub(super) mod regular_file;
+mod removal;
 pub(super) mod screen;
 pub(super) mod signal;
 pub(super) mod start;

@@ -40,11 +40,6 @@ pub fn set_mode(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// An entry's own attributes decide whether it can be removed, not those of its folder.
-pub fn make_writable(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
 /// The path without links, as programs take it: many can't read one that begins with `\\?\`. Blocks.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;

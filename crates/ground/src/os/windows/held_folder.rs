@@ -187,12 +187,16 @@ impl HeldFolder {
     }
 
     /// Removes the entry of this name; a folder is removed with all its content. No link is followed. Blocks.
-    pub fn remove_all(&self, name: &str) -> io::Result<()> {
+    pub fn remove_all(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = name.as_ref();
         match self.kind_of(name) {
             Some(EntryKind::Folder) => std::fs::remove_dir_all(self.path.join(name)),
             _ => self.remove(name),
         }
     }
+
+    /// An entry's own attributes decide what may be done with it, not those of its folder.
+    pub fn open_up(&self, _: impl AsRef<OsStr>) {}
 
     /// Creates a link of this name. Fails when the name exists.
     pub fn make_link(&self, name: &str, target: &OsStr) -> io::Result<()> {
