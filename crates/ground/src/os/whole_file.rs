@@ -36,9 +36,10 @@ impl HeldFolder {
 
     /// Does the same as [`HeldFolder::put`], with these permissions, where the system has such.
     pub fn put_with_mode(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
-        let unfinished = format!(".{name}");
-        // A file of this name was left by a writer that was killed, or planted by another program.
-        self.remove(&unfinished)?;
+        // No file of a user's is called so.
+        let unfinished = format!(".{name}.unfinished");
+        // Left by a writer that was killed, or planted by another program, as a folder too.
+        self.remove_all(&unfinished)?;
         let written = self
             .create(&unfinished)
             .and_then(|mut file| {
