@@ -6,8 +6,11 @@
 //! written through a link. Contents are compared by a keyed hash, because the owner of a file can set its times. Files beyond
 //! the limits are reported as changed, because they were not examined.
 
+mod git_folders;
+
 use super::sandbox::{Protect, contained_folders};
 use super::spec::ProcessSpec;
+use git_folders::{GitFolders, ITSELF};
 use ground::error::Error;
 use ground::os::{ContainedFolders, EntryKind, HeldFolder};
 use serde::Deserialize;
@@ -36,9 +39,9 @@ const PACKAGE_SCRIPTS: &str = "package.json scripts";
 
 /// The protected files as they were before the start.
 pub(super) struct Protected {
+    protect: Protect,
     hasher: RandomState,
-    /// Each with the names that are protected in it.
-    folders: Vec<(HeldFolder, Protect, Prints)>,
+    folders: Vec<(HeldFolder, GitFolders, Prints)>,
 }
 
 /// Files that were made, changed or removed since the start.
@@ -52,7 +55,7 @@ pub(super) struct Changes {
 #[derive(Default)]
 struct Prints {
     entries: BTreeMap<PathBuf, Entry>,
-    /// Names with more files than the limit.
+    /// Names with more files than the limit, or with closed folders.
     cut: BTreeSet<PathBuf>,
     read_bytes: u64,
     kept_bytes: u64,
@@ -87,10 +90,10 @@ impl Protected {
         for path in &sandbox.write {
             // The start refuses a folder that can't be opened by now.
             let Ok(folder) = HeldFolder::open(&cwd.join(path), &contained) else { continue };
-            let protect = within_git(&protect, &folder, &contained);
-            let all = with_submodules(&protect, &folder);
-            let prints = Prints::of(&folder, &all, &hasher);
-            if let Some(path) = prints.first_unkept(&all) {
+            let git = GitFolders::of(&folder, &contained);
+            let names = git.names(&protect);
+            let prints = Prints::of(&folder, &names, &hasher);
+            if let Some(path) = prints.first_unkept(&names, &git.cut) {
                 let problem = format!(
                     "{} can't be kept to be put back after the run (at most {} MB in all, {MAX_FILES} files of a name): use \"report\", or list other `names`",
                     folder.path().join(path).display(),
@@ -98,27 +101,41 @@ impl Protected {
                 );
                 return Err(Error::invalid_option("sandbox.protect", problem));
             }
-            folders.push((folder, protect, prints));
+            folders.push((folder, git, prints));
         }
-        Ok(Some(Protected { hasher, folders }))
+        Ok(Some(Protected { protect, hasher, folders }))
     }
 
     /// Compares, and puts back what is to be. Blocks.
     pub(super) fn after(&self) -> Changes {
         let (mut changed, mut restored) = (BTreeSet::new(), BTreeSet::new());
-        for (folder, protect, before) in &self.folders {
-            let protect = &with_submodules(protect, folder);
+        for (folder, git, before) in &self.folders {
+            let mut git = git.clone();
+            git.add_submodules(folder);
+            let protect = &git.names(&self.protect);
+            open_ways(folder, protect);
             let after = Prints::of(folder, protect, &self.hasher);
+            let place = |path: &PathBuf| folder.path().join(path);
+            // All of what nobody could look at goes, and what was there before is put back.
+            let is_whole = |path: &&PathBuf| restored_by(protect, path).any(|name| path.starts_with(name));
+            let gone: Vec<&PathBuf> = after.cut.iter().filter(is_whole).collect();
+            let gone: Vec<&PathBuf> =
+                gone.into_iter().filter(|path| restore(folder, path, None).is_ok()).collect();
+            restored.extend(gone.iter().copied().map(place));
             let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(after.entries.keys()).collect();
             let print = |prints: &Prints, path| prints.entries.get(path).map(|entry| entry.print);
-            for path in paths.into_iter().filter(|path| print(before, *path) != print(&after, *path)) {
-                let told = folder.path().join(path);
-                if restores(protect, path) && restore(folder, path, before.entries.get(path)).is_ok() {
-                    restored.insert(told.clone());
+            for path in paths {
+                let is_changed = print(before, path) != print(&after, path);
+                let is_gone = gone.iter().any(|whole| path.starts_with(whole));
+                let is_restored = (is_changed || is_gone)
+                    && restored_by(protect, path).next().is_some()
+                    && restore(folder, path, before.entries.get(path)).is_ok();
+                if is_changed {
+                    changed.insert(place(path));
+                    restored.extend(is_restored.then(|| place(path)));
                 }
-                changed.insert(told);
             }
-            changed.extend(before.cut.union(&after.cut).map(|path| folder.path().join(path)));
+            changed.extend(before.cut.union(&after.cut).chain(&git.cut).map(place));
         }
         let told = |paths: BTreeSet<PathBuf>| {
             let paths = paths.into_iter().take(MAX_CHANGED);
@@ -128,70 +145,22 @@ impl Protected {
     }
 }
 
-/// Whether this lies below a name that is put back, or stands on the way to one.
-fn restores(protect: &Protect, path: &Path) -> bool {
+/// The names to put back that this lies below, or stands on the way to.
+fn restored_by<'a>(protect: &'a Protect, path: &'a Path) -> impl Iterator<Item = &'a Path> {
     let names = protect.restored.iter().map(|name| path_of(name));
-    names.into_iter().any(|name| path.starts_with(name) || name.starts_with(path))
+    names.filter(move |name| path.starts_with(name) || name.starts_with(path))
 }
 
-/// The folder of a repository, above a folder that may be granted by itself.
-const GIT: &str = ".git/";
-/// The folder of its submodules, and the most folders of it that are looked into for more.
-const MODULES: &str = ".git/modules";
-const MAX_MODULES: usize = 200;
-/// The name of a folder as a whole.
-const ITSELF: &str = ".";
-
-/// The names in a folder that is git's own, such as a bare repository or that of a linked worktree, or that lies in one.
-fn within_git(protect: &Protect, folder: &HeldFolder, contained: &ContainedFolders) -> Protect {
-    let is_git = |folder: &HeldFolder| {
-        let is_file = |name| matches!(folder.kind_of(name), Some(EntryKind::File { .. }));
-        is_file("HEAD") && (is_file("commondir") || folder.kind_of("objects") == Some(EntryKind::Folder))
-    };
-    let mut protect = protect.clone();
-    for above in folder.path().to_owned().ancestors().take(MAX_DEPTH) {
-        let is_git = match folder.path().strip_prefix(above) {
-            Ok(rest) if rest.as_os_str().is_empty() => is_git(folder),
-            _ => HeldFolder::open(above, contained).is_ok_and(|above| is_git(&above)),
-        };
-        let Some(rest) = folder.path().strip_prefix(above).ok().filter(|_| is_git) else { continue };
-        for names in [&mut protect.told, &mut protect.restored] {
-            let own =
-                names.iter().filter_map(|name| Path::new(name.strip_prefix(GIT)?).strip_prefix(rest).ok());
-            let own: Vec<String> = own
-                .map(|name| match name.to_str() {
-                    None | Some("") => ITSELF.to_owned(),
-                    Some(name) => name.to_owned(),
-                })
-                .collect();
-            names.extend(own);
-        }
+/// Opens the folders on the way to what is to be put back, which the program may have closed to their owner.
+fn open_ways(folder: &HeldFolder, protect: &Protect) {
+    for name in &protect.restored {
+        let way = path_of(name).parent().unwrap_or(Path::new(""));
+        let _ = way.components().try_fold(folder.again(), |held, part| {
+            let held = held.ok()?;
+            held.open_up(part.as_os_str());
+            Some(held.open_below(Path::new(part.as_os_str())))
+        });
     }
-    protect
-}
-
-/// The same names in the folders of submodules, which git keeps below its own.
-fn with_submodules(protect: &Protect, folder: &HeldFolder) -> Protect {
-    let mut protect = protect.clone();
-    let mut left = vec![PathBuf::from(MODULES)];
-    let mut looked_at = 0;
-    while let Some(path) = left.pop() {
-        let Ok(held) = folder.open_below(&path) else { continue };
-        looked_at += 1;
-        if matches!(held.kind_of("HEAD"), Some(EntryKind::File { .. })) {
-            for names in [&mut protect.told, &mut protect.restored] {
-                let own = names.iter().filter(|name| !name.starts_with(MODULES));
-                let own =
-                    own.filter_map(|name| path.join(name.strip_prefix(GIT)?).to_str().map(str::to_owned));
-                let own: Vec<String> = own.collect();
-                names.extend(own);
-            }
-        } else if looked_at < MAX_MODULES {
-            // A name may have several parts.
-            left.extend(held.entries().unwrap_or_default().into_iter().map(|(name, _)| path.join(name)));
-        }
-    }
-    protect
 }
 
 /// Path of a protected name, below the folder.
@@ -229,22 +198,19 @@ impl Prints {
         let is_package = name == PACKAGE_SCRIPTS;
         let mut walk = Walk { hasher, is_package, keeps, name: path, prints: self, left: MAX_FILES };
         match folder.open_below(parent) {
+            // Its owner closed it, and may open it again.
+            Ok(parent) if parent.kind_of(".").is_none() => walk.cut(),
             Ok(parent) => walk.add(&parent, last, path, MAX_DEPTH),
             // An entry on the way leads elsewhere: a link, or a file ".git" that names another folder.
             Err(_) => walk.add_first_that_is_no_folder(folder, parent),
         }
     }
 
-    /// The first path that is to be restored and can't be.
-    fn first_unkept(&self, protect: &Protect) -> Option<&Path> {
-        let is_restored = |path: &&Path| {
-            protect
-                .restored
-                .iter()
-                .any(|name| path.starts_with(path_of(name)) || path_of(name).starts_with(path))
-        };
+    /// The first path that is to be restored and can't be. `cut`: folders of submodules that nobody could look at.
+    fn first_unkept<'a>(&'a self, protect: &Protect, cut: &'a BTreeSet<PathBuf>) -> Option<&'a Path> {
         let lost = self.entries.iter().filter(|(_, entry)| entry.kept.is_none()).map(|(path, _)| path);
-        lost.chain(&self.cut).map(PathBuf::as_path).find(is_restored)
+        let mut lost = lost.chain(&self.cut).chain(cut).map(PathBuf::as_path);
+        lost.find(|path| restored_by(protect, path).next().is_some())
     }
 }
 
@@ -258,6 +224,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// There is something that nobody could look at.
+    fn cut(&mut self) {
+        self.prints.cut.insert(self.name.to_owned());
+    }
+
     fn add_first_that_is_no_folder(&mut self, folder: &HeldFolder, path: &Path) {
         let Ok(mut held) = folder.again() else { return };
         let mut below = PathBuf::new();
@@ -276,20 +247,15 @@ impl Walk<'_> {
 
     fn add(&mut self, folder: &HeldFolder, name: &str, path: &Path, depth: usize) {
         let Some(kind) = folder.kind_of(name) else { return };
-        let Some(left) = self.left.checked_sub(1) else {
-            self.prints.cut.insert(self.name.to_owned());
-            return;
-        };
+        let Some(left) = self.left.checked_sub(1) else { return self.cut() };
         self.left = left;
         let (print, kept) = match kind {
             EntryKind::Folder => {
-                let Some(depth) = depth.checked_sub(1) else {
-                    self.prints.cut.insert(self.name.to_owned());
-                    return;
-                };
-                // A folder that can't be read is no folder that others run things of.
-                let Ok(below) = folder.open_below(Path::new(name)) else { return };
-                for (name, _) in below.entries().unwrap_or_default() {
+                let Some(depth) = depth.checked_sub(1) else { return self.cut() };
+                let Ok(below) = folder.open_below(Path::new(name)) else { return self.cut() };
+                // What is in a folder that can't be listed can be run nonetheless.
+                let Ok(entries) = below.entries() else { return self.cut() };
+                for (name, _) in entries {
                     self.add(&below, &name, &path.join(&name), depth);
                 }
                 return;

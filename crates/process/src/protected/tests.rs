@@ -1,6 +1,7 @@
 use super::super::sandbox::Sandbox;
 use super::*;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 /// The reported changes in a folder with a repository and a package.
@@ -76,37 +77,98 @@ fn a_folder_of_git_that_is_granted_has_its_own_names() {
     }
 }
 
+/// The changed and the restored paths below `top`, where `granted` is what the program may write.
+fn of_git(top: &Path, granted: &str, is_restored: bool, change: impl FnOnce()) -> (Vec<String>, Vec<String>) {
+    let mut spec = ProcessSpec::new("true", Vec::<String>::new());
+    spec.cwd = Some(top.to_owned());
+    let protect = is_restored.then(|| Protect::restoring(&[".git"]));
+    spec.sandbox = Some(Sandbox { write: vec![top.join(granted)], protect, ..Sandbox::default() });
+    let protected = Protected::before(&spec).unwrap().unwrap();
+    assert_eq!(protected.after(), Changes::default());
+    change();
+    let Changes { changed, restored } = protected.after();
+    let below = |paths: Vec<String>| {
+        let below = paths.iter().map(|path| Path::new(path).strip_prefix(top).unwrap().to_str().unwrap());
+        below.map(str::to_owned).collect()
+    };
+    (below(changed), below(restored))
+}
+
+/// Each is a folder of git below `.git`: of submodules, one with a name of two parts and one of a submodule, and of a linked worktree.
+const FOLDERS_OF_GIT: [&str; 4] =
+    ["modules/one", "modules/below/two", "modules/one/modules/three", "worktrees/x"];
+
+fn with_folders_of_git() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    for path in FOLDERS_OF_GIT.into_iter().chain([""]) {
+        let git = top.join(".git").join(path);
+        fs::create_dir_all(git.join("hooks")).unwrap();
+        fs::create_dir_all(git.join("objects")).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/main").unwrap();
+        fs::write(git.join("config"), "[core]").unwrap();
+        fs::write(git.join("commondir"), "../..").unwrap();
+    }
+    (folder, top)
+}
+
 #[test]
 fn submodules_have_the_names_of_a_repository() {
-    for is_restored in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        let of = |module: &str, file: &str| top.join(".git/modules").join(module).join(file);
-        let make = |module: &str| {
-            fs::create_dir_all(of(module, "hooks")).unwrap();
-            fs::write(of(module, "HEAD"), "ref: refs/heads/main").unwrap();
-            fs::write(of(module, "config"), "[core]").unwrap();
-        };
-        make("one");
-        make("below/two");
-        let mut spec = ProcessSpec::new("true", Vec::<String>::new());
-        spec.cwd = Some(top.clone());
-        let protect = is_restored.then(|| Protect::restoring(&[".git"]));
-        spec.sandbox = Some(Sandbox { write: vec![top.clone()], protect, ..Sandbox::default() });
-        let protected = Protected::before(&spec).unwrap().unwrap();
-        assert_eq!(protected.after(), Changes::default());
-        fs::write(of("one", "hooks/pre-push"), "x").unwrap();
-        fs::write(of("below/two", "config"), "[core] fsmonitor = x").unwrap();
-        fs::write(of("one", "index"), "written by each commit").unwrap();
-        make("new");
-        let expected = [("below/two", "config"), ("new", "config"), ("one", "hooks/pre-push")];
-        let expected = expected.map(|(module, file)| of(module, file).display().to_string());
-        let changes = protected.after();
-        assert_eq!(changes.changed, expected);
-        assert_eq!(changes.restored.len(), if is_restored { 3 } else { 0 });
-        assert_eq!(fs::read_to_string(of("below/two", "config")).unwrap() == "[core]", is_restored);
-        assert_eq!(of("one", "hooks/pre-push").exists(), !is_restored);
+    for (granted, holder) in
+        [("", ".git"), (".git", ""), (".git/modules", ""), (".git/modules/one", ""), (".git/worktrees", "")]
+    {
+        let own = Path::new(".git");
+        let seen = FOLDERS_OF_GIT.into_iter().filter(|path| own.join(path).starts_with(granted));
+        for (path, is_restored) in seen.flat_map(|path| [(path, false), (path, true)]) {
+            let (_folder, top) = with_folders_of_git();
+            let git = top.join(".git").join(path);
+            let (changed, restored) = of_git(&top, granted, is_restored, || {
+                fs::write(git.join("hooks/pre-push"), "x").unwrap();
+                fs::write(git.join("commondir"), "elsewhere").unwrap();
+                fs::write(git.join("config"), "[core] fsmonitor = x").unwrap();
+                fs::write(git.join("index"), "written by each commit").unwrap();
+            });
+            let expected =
+                ["commondir", "config", "hooks/pre-push"].map(|file| format!(".git/{path}/{file}"));
+            assert_eq!(changed, expected, "{granted} {holder}");
+            assert_eq!(restored, if is_restored { changed } else { Vec::new() });
+            assert_eq!(fs::read_to_string(git.join("config")).unwrap() == "[core]", is_restored);
+            assert_eq!(git.join("hooks/pre-push").exists(), !is_restored);
+        }
     }
+}
+
+#[test]
+fn a_submodule_is_found_whatever_the_program_puts_beside_it() {
+    for is_restored in [false, true] {
+        let (_folder, top) = with_folders_of_git();
+        let of = |path: &str| top.join(".git").join(path);
+        let (changed, restored) = of_git(&top, "", is_restored, || {
+            for decoy in 0..=git_folders::MAX_FOLDERS {
+                fs::create_dir(of(&format!("modules/z{decoy}"))).unwrap();
+            }
+            for holder in ["modules", "modules/below", "worktrees"] {
+                fs::write(of(holder).join("HEAD"), "x").unwrap();
+            }
+            for path in FOLDERS_OF_GIT {
+                fs::remove_file(of(path).join("HEAD")).unwrap();
+                fs::write(of(path).join("hooks/pre-push"), "x").unwrap();
+            }
+        });
+        let mut hooks = FOLDERS_OF_GIT.map(|path| format!(".git/{path}/hooks/pre-push")).to_vec();
+        hooks.sort();
+        assert_eq!(restored, if is_restored { hooks.clone() } else { Vec::new() });
+        assert_eq!(changed, [vec![".git/modules".to_owned()], hooks].concat());
+    }
+    // A new one runs what the file `.git` of its folder leads to.
+    let (_folder, top) = with_folders_of_git();
+    let new = top.join(".git/modules/new");
+    let (changed, _) = of_git(&top, "", false, || {
+        fs::create_dir(&new).unwrap();
+        fs::write(new.join("HEAD"), "ref: refs/heads/main").unwrap();
+        fs::write(new.join("config"), "[core]").unwrap();
+    });
+    assert_eq!(changed, [".git/modules/new/config"]);
 }
 
 #[test]
@@ -278,4 +340,95 @@ fn what_can_not_be_kept_is_refused_before_the_start() {
     spec.sandbox = Some(Sandbox { write: vec![".".into()], protect: restored(), ..Sandbox::default() });
     let error = Protected::before(&spec).err().unwrap();
     assert!(error.message().starts_with("sandbox.protect: "), "{}", error.message());
+}
+
+/// Does this as an ordinary user, who is this thread alone.
+fn as_ordinary_user(work: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let ordinary = scope.spawn(|| {
+            if nix::unistd::geteuid().is_root() {
+                nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65534));
+            }
+            work();
+        });
+        ordinary.join().unwrap();
+    });
+}
+
+fn set_mode(path: PathBuf, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_folder_that_is_closed_hides_nothing() {
+    // A program is executed by its name in a folder that can't be listed.
+    let closed = |top: &Path| {
+        fs::write(top.join(".git/hooks/pre-commit"), "x").unwrap();
+        set_mode(top.join(".git/hooks"), 0o311);
+    };
+    let all_closed = |top: &Path| {
+        fs::write(top.join(".git/config.worktree"), "x").unwrap();
+        set_mode(top.join(".git"), 0o000);
+    };
+    as_ordinary_user(|| {
+        let (told, _) = changes(None, closed, |top| set_mode(top.join(".git/hooks"), 0o700));
+        assert!(told.contains(&".git/hooks".to_owned()), "{told:?}");
+        let (told, _) = changes(None, all_closed, |top| set_mode(top.join(".git"), 0o700));
+        for name in [".git/config", ".git/config.worktree", ".git/hooks"] {
+            assert!(told.contains(&name.to_owned()), "{told:?}");
+        }
+        for close in [closed as fn(&Path), all_closed] {
+            let look = |top: &Path| {
+                assert!(!top.join(".git/hooks/pre-commit").exists());
+                assert!(!top.join(".git/config.worktree").exists());
+                assert_eq!(fs::read_to_string(top.join(".git/hooks/pre-push.sample")).unwrap(), "true");
+                assert_eq!(fs::read_to_string(top.join(".git/config")).unwrap(), "[core]");
+            };
+            let (changed, put_back) = changes(restored(), close, look);
+            assert_eq!(put_back, changed);
+        }
+    });
+}
+
+#[test]
+fn nothing_in_the_way_keeps_a_file_from_being_put_back() {
+    let change = |top: &Path| {
+        // Names that the removal, or the writing, of a file could stumble over.
+        fs::remove_file(top.join(".git/config")).unwrap();
+        let odd = OsStr::from_bytes(b"\xff\n");
+        fs::create_dir_all(top.join(".git/config/deep/er").join(odd)).unwrap();
+        fs::create_dir_all(top.join(".git/.config/x")).unwrap();
+        fs::create_dir_all(top.join(".git/.config.unfinished/x")).unwrap();
+        // More files than anybody looks at, and one behind them.
+        for decoy in 0..MAX_FILES {
+            fs::write(top.join(format!(".git/hooks/a{decoy:05}")), "").unwrap();
+        }
+        fs::write(top.join(".git/hooks/pre-push"), "x").unwrap();
+        fs::create_dir_all(top.join(".vscode/1/2/3/4/5/6/7/8/9")).unwrap();
+    };
+    let look = |top: &Path| {
+        assert_eq!(fs::read_to_string(top.join(".git/config")).unwrap(), "[core]");
+        let hooks: Vec<_> =
+            fs::read_dir(top.join(".git/hooks")).unwrap().map(|hook| hook.unwrap().file_name()).collect();
+        assert_eq!(hooks, ["pre-push.sample"]);
+        assert!(!top.join(".vscode").exists());
+    };
+    let (changed, put_back) = changes(restored(), change, look);
+    assert!(changed.contains(&".git/hooks".to_owned()) && put_back.contains(&".git/hooks".to_owned()));
+}
+
+#[test]
+fn a_part_of_a_folder_that_is_put_back_costs_nothing_beside_it() {
+    let protect = Protect { told: vec![".vscode".into()], restored: vec![".vscode/tasks.json".into()] };
+    let change = |top: &Path| {
+        fs::create_dir_all(top.join(".vscode/1/2/3/4/5/6/7/8/9")).unwrap();
+        fs::write(top.join(".vscode/tasks.json"), "x").unwrap();
+    };
+    let look =
+        |top: &Path| assert!(top.join(".vscode/1").exists() && !top.join(".vscode/tasks.json").exists());
+    let (changed, put_back) = changes(Some(protect), change, look);
+    assert_eq!(
+        (changed, put_back),
+        (vec![".vscode".into(), ".vscode/tasks.json".into()], vec![".vscode/tasks.json".into()])
+    );
 }
