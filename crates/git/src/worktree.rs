@@ -21,7 +21,7 @@ use crate::setting::Setting;
 use crate::snapshot::{names_of, snapshot};
 use ground::error::Error;
 use ground::lock::lock;
-use ground::os::{on_disk, path_of, remove_tree};
+use ground::os::{ContainedFolders, HeldFolder, on_disk, path_of, remove_tree};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -258,7 +258,7 @@ impl Worktree {
         let names =
             names_of(&listed.map_err(|fault| failed("include", "ignored files cannot be listed", &fault))?);
         let (from, to, copied) = (self.repository.top.clone(), self.tree.clone(), names.clone());
-        let done = on_disk(move || copied.iter().try_for_each(|name| copy(&from, &to, name)));
+        let done = on_disk(move || copy_all(&from, &to, &copied));
         done.await.map_err(|error| refused("include", "an ignored file cannot be copied", &error))?;
         self.hidden = names.into_iter().collect();
         Ok(())
@@ -462,13 +462,35 @@ async fn named_commit(repository: &Repository, base: &str) -> Result<String, Err
     })
 }
 
-fn copy(from: &Path, to: &Path, name: &[u8]) -> io::Result<()> {
-    let (from, to) = (from.join(path_of(name)), to.join(path_of(name)));
-    if let Some(parent) = to.parent() {
-        std::fs::create_dir_all(parent)?;
+/// Copies files into a new checkout. What the base has stays, and no link of the base is followed.
+fn copy_all(from: &Path, to: &Path, names: &[Vec<u8>]) -> io::Result<()> {
+    let top = HeldFolder::open(to, &ContainedFolders::default())?;
+    for name in names {
+        let name = path_of(name);
+        top.make_below(name.parent().unwrap_or(Path::new("")))?;
+        let to = to.join(&name);
+        if to.symlink_metadata().is_err() {
+            copy(&from.join(&name), &to)?;
+        }
     }
-    if from.symlink_metadata()?.is_symlink() {
-        return ground::os::link(&std::fs::read_link(&from)?, &to);
+    Ok(())
+}
+
+/// Copies an entry to a path at which there is none. A folder is a repository inside the user's.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = from.symlink_metadata()?.file_type();
+    if kind.is_symlink() {
+        return ground::os::link(&std::fs::read_link(from)?, to);
     }
-    if from.is_dir() { std::fs::create_dir_all(&to) } else { std::fs::copy(&from, &to).map(drop) }
+    if kind.is_file() {
+        return std::fs::copy(from, to).map(drop);
+    }
+    if kind.is_dir() {
+        std::fs::create_dir_all(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let name = entry?.file_name();
+            copy(&from.join(&name), &to.join(&name))?;
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Checkouts for agents: their base, what agents leave, its way home and into the working tree.
 
-use crate::scene::{Scene, files, git, read, write};
-use git::{FileStatus, Worktree, WorktreeState, list_worktrees, reap_worktrees};
+use crate::scene::{Scene, files, git, link, read, write};
+use git::{FileStatus, Worktree, WorktreeRequest, WorktreeState, list_worktrees, reap_worktrees};
 use ground::error::ErrorCode;
 
 #[tokio::test]
@@ -154,6 +154,58 @@ async fn ignored_files_come_along_where_they_are_asked_for_and_never_go_home() {
     let (changes, _) = made.changes().await.unwrap();
     let paths: Vec<_> = changes.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, [".gitignore"]);
+    made.leave(false).await;
+}
+
+#[tokio::test]
+async fn ignored_files_are_written_through_no_link_of_the_base_and_over_no_file_of_it() {
+    let scene = Scene::new();
+    let (repo, outside) = (scene.repo(), scene.root.path().join("outside"));
+    write(&outside, "file", "precious");
+    git(&repo, &["checkout", "-qb", "theirs"]);
+    write(&repo, ".gitignore", "");
+    link(outside.join("file"), &repo.join(".env"));
+    write(&repo, "tracked.log", "theirs");
+    link(&outside, &repo.join("sub/linked"));
+    git(&repo, &["add", "."]);
+    git(&repo, &["commit", "-qm", "theirs"]);
+    git(&repo, &["checkout", "-q", "main"]);
+    write(&repo, ".gitignore", "*.log\n.env\nlinked/\n");
+    write(&repo, ".env", "SECRET=1\n");
+    write(&repo, "tracked.log", "mine");
+    write(&repo, "sub/linked/file", "mine");
+    for (glob, is_made) in [(".env", true), ("*.log", true), ("sub/linked/**", false)] {
+        let base = Some("theirs".to_owned());
+        let request = WorktreeRequest { base, include: vec![glob.into()], ..scene.request() };
+        match Worktree::make(&scene.place, request).await {
+            Ok(made) => {
+                assert!(made.changes().await.unwrap().0.files.is_empty(), "{glob}");
+                made.leave(false).await;
+                assert!(is_made, "{glob}");
+            }
+            Err(error) => {
+                assert!(!is_made && error.facts()["step"] == "include", "{glob}: {error}");
+            }
+        }
+        assert_eq!(read(&outside, "file"), "precious", "{glob}");
+        assert_eq!(scene.left(), Vec::<String>::new(), "{glob}");
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_is_ignored_comes_along_whole() {
+    let scene = Scene::new();
+    let nested = scene.repo().join("node_modules/nested");
+    std::fs::create_dir_all(&nested).unwrap();
+    git(&nested, &["init", "-q"]);
+    write(&nested, "deep/file", "nested");
+    link("deep", &nested.join("link"));
+    let request = WorktreeRequest { include: vec!["node_modules".into()], ..scene.request() };
+    let made = Worktree::make(&scene.place, request).await.unwrap();
+    let copy = made.top().join("node_modules/nested");
+    assert_eq!(read(&copy, "link/file"), "nested");
+    assert_eq!(read(&copy, ".git/HEAD"), read(&nested, ".git/HEAD"));
+    assert!(made.changes().await.unwrap().0.files.is_empty());
     made.leave(false).await;
 }
 
