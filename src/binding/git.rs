@@ -126,10 +126,7 @@ fn read(changes: &str) -> Result<Changes, Error> {
 /// Changes as a patch. `changes` is JSON, as `NativeCheckout.changes` told them.
 #[napi]
 pub fn changes_patch(changes: String) -> Promised<String> {
-    settle(async move {
-        let patch = read(&changes)?.patch().await?;
-        Ok::<_, Error>(String::from_utf8_lossy(&patch).into_owned())
-    })
+    settle(async move { read(&changes)?.patch().await })
 }
 
 /// Merges changes into a working tree.

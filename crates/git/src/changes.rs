@@ -130,11 +130,25 @@ fn files_of(told: &[u8]) -> Vec<ChangedFile> {
 }
 
 impl Changes {
-    /// The changes as a patch that `git apply` takes, binary files included.
-    pub async fn patch(&self) -> Result<Vec<u8>, Error> {
+    /// The changes as a patch that `git apply` takes, binary files included. A file whose text or name is not UTF-8 is in it as a
+    /// binary one.
+    pub async fn patch(&self) -> Result<String, Error> {
+        let of = |fault: CallFault| failed("changes", "the patch cannot be made", &fault);
+        let patch = match String::from_utf8(self.diff().run().await.map_err(of)?) {
+            Ok(patch) => return Ok(patch),
+            Err(error) => error.into_bytes(),
+        };
+        let encoded = self.diff().setting("diff.default.binary", "true").setting("core.quotePath", "true");
+        let encoded = encoded.run().await.map_err(of)?;
+        let files = files_in(&patch).zip(files_in(&encoded));
+        let files = files.map(|(text, binary)| if std::str::from_utf8(text).is_ok() { text } else { binary });
+        let patch = String::from_utf8(files.collect::<Vec<_>>().concat());
+        patch.map_err(|error| of(CallFault::Other(error.to_string())))
+    }
+
+    fn diff(&self) -> Call {
         let args = ["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "-M"];
-        let call = bare(&self.git_dir, args.into_iter().chain([self.base.as_str(), &self.commit, "--"]));
-        call.run().await.map_err(|fault| failed("changes", "the patch cannot be made", &fault))
+        bare(&self.git_dir, args.into_iter().chain([self.base.as_str(), &self.commit, "--"]))
     }
 
     /// Removes the ref, and the checkout if it was kept.
@@ -213,6 +227,22 @@ impl Changes {
         );
         Error::new(ErrorCode::ChangesConflict, message).with("files", files)
     }
+}
+
+/// The parts of a patch, one for each file.
+fn files_in(patch: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const BEGIN: &[u8] = b"diff --git ";
+    let mut lines = patch.split_inclusive(|byte| *byte == b'\n').peekable();
+    let mut rest = patch;
+    std::iter::from_fn(move || {
+        let mut length = lines.next()?.len();
+        while let Some(line) = lines.next_if(|line| !line.starts_with(BEGIN)) {
+            length += line.len();
+        }
+        let (file, after) = rest.split_at_checked(length)?;
+        rest = after;
+        Some(file)
+    })
 }
 
 /// Ignored files that the merge would write over. git gives them up without a word.

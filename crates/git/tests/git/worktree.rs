@@ -209,6 +209,39 @@ async fn a_repository_that_is_ignored_comes_along_whole() {
     made.leave(false).await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_patch_gives_what_the_agent_left_whatever_its_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let scene = Scene::new();
+    let repo = scene.repo();
+    write(&repo, "moved", &"a line that stays\n".repeat(9));
+    for (name, bytes) in [("latin", &b"caf\xe9\n"[..]), ("gone", b"\xff\n"), ("same", b"\xfe\n")] {
+        std::fs::write(repo.join(name), bytes).unwrap();
+    }
+    git(&repo, &["add", "."]);
+    git(&repo, &["commit", "-qm", "bytes"]);
+    let made = scene.make().await;
+    let top = made.top();
+    let name = |bytes: &[u8]| top.join(std::ffi::OsStr::from_bytes(bytes));
+    std::fs::write(name(b"latin"), b"caf\xe9\nth\xe9\r\ndiff --git a/x b/x\n").unwrap();
+    std::fs::write(name(b"na\xefve \"\n.txt"), "text").unwrap();
+    std::fs::write(name(b"zeros"), b"\0\n\xff").unwrap();
+    std::fs::rename(name(b"moved"), name(b"mov\xe9")).unwrap();
+    std::fs::remove_file(name(b"gone")).unwrap();
+    link("a.txt", &name(b"to"));
+    write(top, "text", "plain \u{e9}\n");
+    let (changes, _) = made.changes().await.unwrap();
+    made.leave(false).await;
+    let patch = changes.patch().await.unwrap();
+    assert!(patch.contains("\n+plain \u{e9}\n"), "text stays readable: {patch}");
+    let file = scene.root.path().join("patch");
+    std::fs::write(&file, patch).unwrap();
+    git(&repo, &["apply", "--index", file.to_str().unwrap()]);
+    let of = |commit: &str| git(&repo, &["rev-parse", &format!("{commit}^{{tree}}")]);
+    assert_eq!(git(&repo, &["write-tree"]), of(&changes.commit));
+}
+
 #[tokio::test]
 async fn a_base_by_name_has_nothing_of_the_working_tree() {
     let scene = Scene::new().dirty();
