@@ -191,16 +191,24 @@ impl Changes {
         if merged == ours.tree {
             return Ok(());
         }
-        let blocked = obstacles_of(&desk, &ours.tree, &merged).await?;
+        let mut touched = Touched::between(&desk, &ours.tree, &merged).await.map_err(of)?;
+        let known = std::mem::take(&mut touched.known);
+        let top = desk.tree.clone();
+        let blocked = on_disk(move || Ok(touched.obstacles(&top))).await;
+        let blocked = blocked.map_err(|error| refused("apply", "the changes cannot be applied", &error))?;
         if !blocked.is_empty() {
             return Err(self.conflict(blocked.into_iter()));
+        }
+        if !known.is_empty() {
+            let unskip = desk.call(["update-index", "--no-skip-worktree", "-z", "--stdin"]);
+            unskip.input(known).run().await.map_err(of)?;
         }
         let journal = Journal::new(&self.id, repository, &ours.tree, &merged).await.map_err(of)?;
         let begun = room.begin(&journal).await;
         begun.map_err(|error| refused("apply", "the changes cannot be applied", &error))?;
-        let Err(fault) = desk.call(["read-tree", "-m", "-u", &ours.tree, &merged]).run().await else {
-            return Ok(());
-        };
+        // git would leave out files that a sparse checkout does not have, without a word.
+        let write = desk.call(["read-tree", "-m", "-u", &ours.tree, &merged]);
+        let Err(fault) = write.setting("core.sparseCheckout", "false").run().await else { return Ok(()) };
         let names = in_the_way(&fault);
         if !names.is_empty() {
             return Err(self.conflict(names.into_iter().map(String::into_bytes)));
@@ -245,36 +253,53 @@ fn files_in(patch: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Ignored files that the merge would write over. git gives them up without a word.
-async fn obstacles_of(desk: &Desk, ours: &str, merged: &str) -> Result<Vec<Vec<u8>>, Error> {
-    let list = |filter: &'static str| {
-        desk.call(["diff-tree", "-r", "-z", "--name-only", filter, ours, merged]).run()
-    };
-    let listed = futures_util::future::try_join(list("--diff-filter=A"), list("--diff-filter=D")).await;
-    let (added, deleted) =
-        listed.map_err(|fault| failed("apply", "the changes cannot be compared with the files", &fault))?;
-    let (added, deleted, top) =
-        (names_of(&added), names_of(&deleted).into_iter().collect(), desk.tree.clone());
-    let found = on_disk(move || Ok(obstacles(&top, &added, &deleted))).await;
-    found.map_err(|error| refused("apply", "the changes cannot be compared with the files", &error))
+/// The paths that a merge writes or removes.
+struct Touched {
+    added: Vec<Vec<u8>>,
+    deleted: HashSet<Vec<u8>>,
+    /// The others and the deleted ones, each with a NUL.
+    known: Vec<u8>,
 }
 
-/// Entries on the disk that are in the way of new files. The tree of the working folder has none of them. Blocks.
-fn obstacles(top: &Path, added: &[Vec<u8>], deleted: &HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    for name in added {
-        let above = (0..name.len()).filter(|at| name.get(*at) == Some(&b'/'));
-        let blocked = above.filter_map(|at| name.get(..at)).find(|part| {
-            let facts = top.join(path_of(part)).symlink_metadata();
-            facts.is_ok_and(|facts| !facts.is_dir()) && !deleted.contains(*part)
-        });
-        if let Some(part) = blocked {
-            found.push(part.to_vec());
-        } else {
-            collect_kept(top, name, deleted, &mut found);
+impl Touched {
+    async fn between(desk: &Desk, ours: &str, merged: &str) -> Result<Touched, CallFault> {
+        let told =
+            desk.call(["diff-tree", "-r", "-z", "--name-status", "--no-renames", ours, merged]).run().await?;
+        let mut touched = Touched { added: Vec::new(), deleted: HashSet::new(), known: Vec::new() };
+        for pair in names_of(&told).chunks_exact(2) {
+            let [status, name] = pair else { continue };
+            if status == b"A" {
+                touched.added.push(name.clone());
+                continue;
+            }
+            touched.known.extend_from_slice(name);
+            touched.known.push(0);
+            if status == b"D" {
+                touched.deleted.insert(name.clone());
+            }
         }
+        Ok(touched)
     }
-    found
+
+    /// Entries on the disk that are in the way of new files: ignored ones, which git gives up without a word. The tree of the
+    /// working folder has none of them. Blocks.
+    fn obstacles(&self, top: &Path) -> Vec<Vec<u8>> {
+        let deleted = &self.deleted;
+        let mut found = Vec::new();
+        for name in &self.added {
+            let above = (0..name.len()).filter(|at| name.get(*at) == Some(&b'/'));
+            let blocked = above.filter_map(|at| name.get(..at)).find(|part| {
+                let facts = top.join(path_of(part)).symlink_metadata();
+                facts.is_ok_and(|facts| !facts.is_dir()) && !deleted.contains(*part)
+            });
+            if let Some(part) = blocked {
+                found.push(part.to_vec());
+            } else {
+                collect_kept(top, name, deleted, &mut found);
+            }
+        }
+        found
+    }
 }
 
 /// Adds the files at or below this name that nothing deletes.

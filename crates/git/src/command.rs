@@ -44,15 +44,27 @@ const BARE: [(&str, &str); 6] = [
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
-/// Would point git at another repository, or write down what it is told.
-pub const REMOVED: [&str; 20] = [
+/// Would point git at another repository, change what it makes of one, or write down what it is told.
+pub const REMOVED: &[&str] = &[
     "GIT_DIR",
     "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_COMMON_DIR",
     "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_QUARANTINE_PATH",
     "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_ATTR_SOURCE",
+    "GIT_DEFAULT_HASH",
+    "GIT_DEFAULT_REF_FORMAT",
+    "GIT_TEMPLATE_DIR",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_DATE",
     "GIT_PREFIX",
     "GIT_CONFIG",
     "GIT_CONFIG_PARAMETERS",
@@ -64,6 +76,7 @@ pub const REMOVED: [&str; 20] = [
     "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
     "GIT_TRACE",
+    "GIT_TRACE2_ENV_VARS",
     "GIT_TRACE_CURL",
     "GIT_TRACE_PACKET",
 ];

@@ -10,27 +10,27 @@ pub(crate) struct Desk {
     /// The folder with the files.
     pub tree: PathBuf,
     pub index: PathBuf,
-    kind: Kind,
+    git: PathBuf,
+    /// The folder and its repository are the user's, and so the user's configuration applies. Elsewhere none does.
+    is_user: bool,
     /// The folder that new objects are written to; the git directory's own when `None`.
     objects: Option<PathBuf>,
 }
 
-#[derive(Clone)]
-enum Kind {
-    /// The user's own git, with the user's configuration, in a folder that is the user's.
-    User,
-    /// A git directory of ours. No configuration applies.
-    Own(PathBuf),
-}
-
 impl Desk {
     pub(crate) fn user(repository: &Repository, index: PathBuf) -> Desk {
-        Desk { tree: repository.top.clone(), index, kind: Kind::User, objects: None }
+        Desk {
+            tree: repository.top.clone(),
+            index,
+            git: repository.own.clone(),
+            is_user: true,
+            objects: None,
+        }
     }
 
     pub(crate) fn own(git: PathBuf, tree: PathBuf) -> Desk {
         let index = git.join("index");
-        Desk { tree, index, kind: Kind::Own(git), objects: None }
+        Desk { tree, index, git, is_user: false, objects: None }
     }
 
     /// New objects go to this folder, which borrows the others by its `info/alternates`.
@@ -45,13 +45,13 @@ impl Desk {
 
     pub(crate) fn call<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
         let mut call = Call::new(args).at(&self.tree).path("GIT_INDEX_FILE", &self.index);
+        // git asks for `safe.directory` only where it has to find the repository, which was done before.
+        call = call.path("GIT_DIR", &self.git).path("GIT_WORK_TREE", &self.tree);
         if let Some(objects) = &self.objects {
             call = call.path("GIT_OBJECT_DIRECTORY", objects);
         }
-        match &self.kind {
-            Kind::User => call,
-            Kind::Own(git) => call.bare().path("GIT_DIR", git).path("GIT_WORK_TREE", &self.tree),
-        }
+        // Files that are there count, although the user's git was told to skip them.
+        if self.is_user { call } else { call.bare().setting("core.sparseCheckout", "true") }
     }
 
     /// A commit by this program of a tree.

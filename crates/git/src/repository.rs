@@ -46,27 +46,21 @@ impl Repository {
     /// # Errors
     /// `INVALID_OPTION` beginning with `option` where there is no working tree; `WORKTREE_FAILED` where git refuses.
     pub async fn find(cwd: &Path, option: &str) -> Result<Repository, Error> {
-        let asked = [
-            "rev-parse",
-            "--path-format=absolute",
-            "--absolute-git-dir",
-            "--git-common-dir",
-            "--show-object-format",
-            "--show-toplevel",
-            "--show-prefix",
-        ];
+        // A path may have line feeds, so the name of the format goes between two paths.
+        let format = "--show-object-format";
+        let asked = ["rev-parse", "--path-format=absolute", format, "--absolute-git-dir", format];
+        let asked =
+            [&asked[..], &["--git-common-dir", format, "--show-toplevel", format, "--show-prefix"]].concat();
         let told = Call::new(asked).at(cwd).run().await.map_err(|fault| unusable(cwd, option, &fault))?;
         let not_text = || {
             let problem = format!("the repository of {} has a path that is not UTF-8 text", cwd.display());
             Error::invalid_option(option, problem)
         };
         let told = String::from_utf8(told).map_err(|_| not_text())?;
-        let lines: Vec<&str> = told.trim_end_matches(['\n', '\r']).split('\n').collect();
-        let (own, common, format, top, prefix) = match *lines.as_slice() {
-            [own, common, format, top] => (own, common, format, top, ""),
-            [own, common, format, top, prefix] => (own, common, format, top, prefix),
-            _ => return Err(not_text()),
-        };
+        let (format, paths) = told.split_once('\n').unwrap_or_default();
+        let paths: Vec<&str> =
+            paths.strip_suffix('\n').unwrap_or(paths).split(&format!("\n{format}\n")).collect();
+        let [own, common, top, prefix] = *paths.as_slice() else { return Err(not_text()) };
         let ask = |args: &[&'static str]| Call::new(args.iter().copied()).at(cwd);
         let head = ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
         let branch = ask(&["symbolic-ref", "--quiet", "--short", "HEAD"]);

@@ -5,6 +5,7 @@ use crate::folder::{digest, lock, make_private};
 use crate::journal::Journal;
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, refused};
+use crate::setting::borrowing;
 use ground::error::Error;
 use ground::os::{FileLock, on_disk, remove_tree};
 use std::io;
@@ -48,8 +49,7 @@ impl Room {
         let done = on_disk(move || {
             remove_tree(&made)?;
             make_private(&made.join("objects/info"))?;
-            let lines: Vec<String> = objects.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-            std::fs::write(made.join("objects/info/alternates"), lines.join("\n") + "\n")?;
+            std::fs::write(made.join("objects/info/alternates"), borrowing(&objects))?;
             copy_index(&index, &made.join("index"))
         });
         done.await.map_err(unusable)?;

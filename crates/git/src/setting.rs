@@ -37,12 +37,12 @@ impl Setting {
             excludes.push(b'\n');
             excludes.extend(more);
         }
-        let objects = repository.objects().to_string_lossy().into_owned();
+        let alternates = borrowing(&[repository.objects()]);
         for git in gits {
             std::fs::create_dir_all(git.join("info"))?;
             std::fs::create_dir_all(git.join("objects/info"))?;
             std::fs::write(git.join("info/exclude"), &excludes)?;
-            std::fs::write(git.join("objects/info/alternates"), format!("{}\n", in_quotes(&objects)))?;
+            std::fs::write(git.join("objects/info/alternates"), &alternates)?;
             // Commits that a shallow clone lacks are no fault there either.
             match std::fs::copy(repository.common.join("shallow"), git.join("shallow")) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -64,6 +64,11 @@ fn at_home(path: &str) -> PathBuf {
         (Some(below), Some(home)) => PathBuf::from(home).join(below),
         _ => PathBuf::from(path),
     }
+}
+
+/// Content of the file by which a folder of objects borrows others.
+pub(crate) fn borrowing(objects: &[PathBuf]) -> String {
+    objects.iter().map(|path| in_quotes(&path.to_string_lossy()) + "\n").collect()
 }
 
 /// Text as git's files have it: alternates are read without quotes unless they begin with one.

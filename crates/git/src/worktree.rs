@@ -279,6 +279,10 @@ impl Worktree {
             setting.write(&[git], &repository)
         });
         done.await.map_err(|error| refused("base", "the folder cannot be watched", &error))?;
+        // A split index has a part that lies beside the user's.
+        let whole =
+            Desk::user(&self.repository, self.own.join("index")).call(["update-index", "--no-split-index"]);
+        whole.run().await.map_err(|fault| failed("base", "the index cannot be read", &fault))?;
         self.base = self.base_of_user(&self.desk()).await?;
         Ok(())
     }

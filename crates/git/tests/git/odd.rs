@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is a test's report")]
 
 use crate::scene::{Scene, git, read, run_git, script, write};
-use git::{Worktree, WorktreeRequest};
+use git::{REMOVED, Repository, Worktree, WorktreeRequest};
 use ground::error::ErrorCode;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -141,10 +141,14 @@ const WORK: &[(&str, Make)] = &[
         git(&scene.repo(), &["init", "-q", "nothing-yet"]);
         scene.repo()
     }),
-    ("a path with spaces and quotes", |scene| {
-        let to = scene.root.path().join("it's \"my\" repo");
+    ("a path with spaces, quotes and line feeds", |scene| {
+        let to = scene.root.path().join("it's \"my\"\nrepo");
         std::fs::rename(scene.repo(), &to).unwrap();
         to
+    }),
+    ("a linked worktree with a line feed in its path", |scene| {
+        git(&scene.repo(), &["worktree", "add", "-q", "-b", "linked", "../linked\nhere"]);
+        scene.root.path().join("linked\nhere")
     }),
 ];
 
@@ -174,6 +178,119 @@ async fn work_and_apply(scene: &Scene, name: &str, cwd: &Path) {
     assert_eq!(scene.left(), Vec::<String>::new(), "{name}");
 }
 
+async fn work_in_place(scene: &Scene, name: &str, cwd: &Path) {
+    let repository = Repository::find(cwd, "cwd").await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let watched = Worktree::watch(&scene.place, repository).await;
+    let watched = watched.unwrap_or_else(|error| panic!("{name}: {error}"));
+    write(cwd, "in place.txt", "new\n");
+    write(cwd, "by-agent.txt", "changed\n");
+    let (changes, _) = watched.changes().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    watched.leave(false).await;
+    let paths: Vec<_> = changes.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["by-agent.txt", "in place.txt"], "{name}");
+    changes.discard(&scene.place).await.unwrap();
+}
+
+/// All that git is told by variables, with values that change what it does.
+#[tokio::test]
+#[ignore = "run by the test below, in an environment of its own"]
+async fn a_repository_works() {
+    let scene = Scene::new().dirty();
+    let made = scene.make().await;
+    write(made.top(), "x", "x");
+    git(made.top(), &["add", "x"]);
+    git(made.top(), &["commit", "-qm", "by the agent"]);
+    let (changes, _) = made.changes().await.unwrap();
+    made.leave(false).await;
+    assert_eq!(changes.files.len(), 1);
+    let log = git(&scene.repo(), &["log", "--format=%s", &format!("{}..{}", changes.base, changes.commit)]);
+    assert_eq!(log, "by the agent");
+    changes.apply(&scene.place, None).await.unwrap();
+    assert_eq!(read(&scene.repo(), "x"), "x");
+    changes.patch().await.unwrap();
+    changes.discard(&scene.place).await.unwrap();
+    work_in_place(&scene, "in place", &scene.repo()).await;
+}
+
+fn run_a_repository_works(variables: &[(&str, &str)]) {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "odd::a_repository_works", "--ignored"]).envs(variables.iter().copied());
+    let done = child.output().unwrap();
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && told.contains("1 passed"), "{variables:?}: {told}");
+}
+
+#[test]
+fn variables_of_the_host_do_not_change_what_git_does() {
+    let local = git(Path::new("/"), &["rev-parse", "--local-env-vars"]);
+    for name in local.lines() {
+        assert!(REMOVED.contains(&name), "{name}");
+    }
+    // The scene removes them for its own git.
+    let all: Vec<_> = REMOVED.iter().map(|name| (*name, "/none")).collect();
+    run_a_repository_works(&all);
+    run_a_repository_works(&[("GIT_DEFAULT_HASH", "sha256"), ("GIT_DEFAULT_REF_FORMAT", "reftable")]);
+}
+
+#[test]
+fn a_repository_of_another_user_works_where_its_user_calls_it_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    std::fs::write(&config, "[safe]\n\tdirectory = *\n").unwrap();
+    let config = config.to_str().unwrap();
+    run_a_repository_works(&[("GIT_CONFIG_GLOBAL", config), ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")]);
+}
+
+/// Ways to have only `sub` in the working tree.
+const SPARSE: &[(&str, &[&[&str]])] = &[
+    ("a cone", &[&["sparse-checkout", "set", "sub"]]),
+    ("a sparse index", &[&["sparse-checkout", "set", "--sparse-index", "sub"]]),
+    ("patterns", &[&["sparse-checkout", "set", "--no-cone", "/sub/", "/.gitignore"]]),
+];
+
+#[tokio::test]
+async fn files_outside_of_a_sparse_checkout_are_written_and_watched() {
+    for (name, commands) in SPARSE {
+        let scene = Scene::new();
+        let repo = scene.repo();
+        for file in ["out/changed", "out/deleted", "out/same"] {
+            write(&repo, file, "of the user\n");
+        }
+        git(&repo, &["add", "."]);
+        git(&repo, &["commit", "-qm", "out"]);
+        for command in *commands {
+            git(&repo, command);
+        }
+        assert!(!repo.join("out").exists(), "{name}");
+        let made = scene.make().await;
+        assert_eq!(read(made.top(), "out/same"), "of the user\n", "{name}");
+        write(made.top(), "out/changed", "by the agent\n");
+        write(made.top(), "out/added", "by the agent\n");
+        write(made.top(), "sub/c.txt", "by the agent\n");
+        std::fs::remove_file(made.top().join("out/deleted")).unwrap();
+        let (changes, _) = made.changes().await.unwrap();
+        made.leave(false).await;
+        let before = scene.state();
+        write(&repo, "out/changed", "in the way\n");
+        let error = changes.apply(&scene.place, None).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::ChangesConflict, "{name}: {error}");
+        std::fs::remove_dir_all(repo.join("out")).unwrap();
+        assert_eq!(scene.state(), before, "{name}");
+        changes.apply(&scene.place, None).await.unwrap();
+        for file in ["out/changed", "out/added", "sub/c.txt"] {
+            assert_eq!(read(&repo, file), "by the agent\n", "{name}: {file}");
+        }
+        assert!(!repo.join("out/same").exists() && !repo.join("out/deleted").exists(), "{name}");
+        let watched =
+            Worktree::watch(&scene.place, Repository::find(&repo, "cwd").await.unwrap()).await.unwrap();
+        write(&repo, "out/same", "by the agent\n");
+        let (changes, _) = watched.changes().await.unwrap();
+        watched.leave(false).await;
+        let paths: Vec<_> = changes.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["out/same"], "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn odd_repositories_work() {
     // Side by side, because each waits for some dozen runs of git.
@@ -184,6 +301,7 @@ async fn odd_repositories_work() {
                 let scene = Scene::new();
                 let cwd = make(&scene);
                 work_and_apply(&scene, name, &cwd).await;
+                work_in_place(&scene, name, &cwd).await;
                 assert!(!scene.root.path().join("sign").exists(), "{name}: a hook ran");
             })
         })

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is a test's report")]
 
-use git::{GitPlace, Worktree, WorktreeRequest};
+use git::{GitPlace, REMOVED, Worktree, WorktreeRequest};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,11 @@ pub(crate) fn git(at: &Path, args: &[&str]) -> String {
 }
 
 pub(crate) fn run_git(at: &Path, args: &[&str]) -> std::process::Output {
-    Command::new("git")
+    let mut command = Command::new("git");
+    for name in REMOVED {
+        command.env_remove(name);
+    }
+    command
         .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
         .args(["-c", "protocol.file.allow=always"])
         .args(args)
