@@ -1,4 +1,5 @@
 // Canvases: surfaces of the host that the agent opens and acts on.
+import { check } from '../option'
 import type {
   CanvasJsonSchema,
   CanvasProviderCloseRequest,
@@ -82,6 +83,8 @@ export class Canvas {
   readonly #actions: Map<string, CanvasAction['handler']>
 
   constructor(options: CanvasOptions) {
+    check.object('canvas', options)
+    if (options.actions !== undefined) check.listOf(check.object)('canvas.actions', options.actions)
     const { id, displayName, description, inputSchema, actions, open, onClose } = options
     this.#actions = new Map(actions?.map((action) => [action.name, action.handler]))
     this.declaration = {

@@ -11,6 +11,7 @@ import {
   type InProcessRuntimeConnection,
   RuntimeConnection,
   type TelemetryConfig,
+  checkConnection,
   parseAddress,
 } from './runtime_connection'
 import type { SessionFsConfig } from './session_fs'
@@ -148,7 +149,7 @@ export interface CopilotClientOptions {
 }
 
 const knownOptions = {
-  connection: check.object,
+  connection: checkConnection,
   mode: check.oneOf('empty', 'copilot-cli'),
   workingDirectory: check.string,
   baseDirectory: check.string,
@@ -236,10 +237,8 @@ function usable(connection: RuntimeConnection, options: CopilotClientOptions): C
         '(RuntimeConnection.forStdio/forTcp), not both. Prefer the connection-level env for child-process transports.',
     )
   }
-  if (connection.kind === 'tcp' && connection.connectionToken !== undefined) {
-    if (typeof connection.connectionToken !== 'string' || connection.connectionToken === '')
-      throw invalidOptions('connectionToken must be a non-empty string')
-  }
+  if (connection.kind === 'tcp' && connection.connectionToken === '')
+    throw invalidOptions('connectionToken must be a non-empty string')
   return connection
 }
 

@@ -1,4 +1,5 @@
 // Permissions: what the agent asks, and what may be answered.
+import { check } from '../option'
 import type {
   PermissionDecisionContext,
   PermissionDecisionRequest,
@@ -37,6 +38,7 @@ export function createAttributedPermissionResult(
   result: PermissionRequestResult | AttributedPermissionResult,
   decisionContext: PermissionDecisionContext,
 ): AttributedPermissionResult {
+  check.object('result', result)
   return {
     kind: 'attributed',
     result: result.kind === 'attributed' ? result.result : result,

@@ -1,4 +1,5 @@
 // The runtime's model requests, made by the program instead: over HTTP, or over a WebSocket.
+import { SheepdogError, invalidOption, invalidOptions } from '../error'
 import type {
   LlmInferenceHeaders,
   LlmInferenceHttpRequestChunkRequest,
@@ -63,7 +64,7 @@ class ResponseWriter {
   }
 
   async start(status: number, headers: Record<string, string[]>, statusText?: string): Promise<void> {
-    if (this.isStarted) throw new Error('Copilot request response start() called twice.')
+    if (this.isStarted) throw invalidOptions('Copilot request response start() called twice.')
     this.#state = 'started'
     await this.send('llmInference.httpResponseStart', {
       requestId: this.requestId,
@@ -74,9 +75,14 @@ class ResponseWriter {
   }
 
   async write(data: string | Uint8Array): Promise<void> {
-    if (this.isCancelled) throw new Error('Copilot request was cancelled by the runtime.')
-    if (!this.isStarted) throw new Error('Copilot request response write() called before start().')
-    if (this.isFinished) throw new Error('Copilot request response write() called after end()/error().')
+    if (this.isCancelled)
+      throw new SheepdogError('SESSION_ABORTED', 'Copilot request was cancelled by the runtime.')
+    if (!this.isStarted) throw invalidOptions('Copilot request response write() called before start().')
+    if (this.isFinished)
+      throw new SheepdogError(
+        'SESSION_CLOSED',
+        'Copilot request response write() called after end()/error().',
+      )
     const binary = typeof data !== 'string'
     const text = binary ? Buffer.from(data).toString('base64') : data
     await this.#chunk({ data: text, binary, end: false })
@@ -112,7 +118,7 @@ export abstract class CopilotWebSocketHandler implements AsyncDisposable {
 
   protected constructor(context: CopilotRequestContext) {
     const writer = writers.get(context)
-    if (!writer) throw new Error('WebSocket response bridge is not attached')
+    if (!writer) throw invalidOption('context', 'WebSocket response bridge is not attached')
     this.context = context
     this.#writer = writer
     this[kClosed] = new Promise((resolve) => (this.#resolveClosed = resolve))

@@ -1,5 +1,6 @@
 // Definitions of scripted runs: factories, and workflows as they are called since runtime 1.0.89.
-import { invalidOptions } from '../error'
+import { invalidOption, invalidOptions } from '../error'
+import { check } from '../option'
 import type { FactoryLimits, FactoryMeta } from './factory'
 
 /** The two names of a scripted run. */
@@ -29,12 +30,24 @@ function freeze<T>(value: T): T {
   return value
 }
 
+function cloned(meta: FactoryMeta): FactoryMeta {
+  try {
+    return structuredClone(meta)
+  } catch (error) {
+    throw invalidOption('meta', (error as Error).message)
+  }
+}
+
 /** Checks a definition and gives its handle; `word` is what it is called. */
 export function define(word: RunWord, definition: RunDefinition): { meta: FactoryMeta } {
-  const meta = freeze(structuredClone(definition.meta))
+  check.object('definition', definition)
+  check.object('meta', definition.meta)
+  check.listOf(check.object)('meta.phases', definition.meta.phases)
+  const meta = freeze(cloned(definition.meta))
   checkLimits(word, meta.limits ?? {})
   const titles = new Set<string>()
   for (const { title } of meta.phases) {
+    check.string('meta.phases.title', title)
     if (title.trim() === '') throw invalidOptions(`${word} phase titles must not be empty`)
     if (titles.has(title)) throw invalidOptions(`${word} phase title "${title}" is declared more than once`)
     titles.add(title)

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { SheepdogError, invalidOptions } from '../error'
 import { absolutePath, folderName } from '../host'
+import { check, checkOptions } from '../option'
 import type { ClientSettings } from './client_options'
 
 /** A process of its own for the runtime. */
@@ -74,18 +75,22 @@ export type RuntimeConnection =
 /** The ways to reach a runtime. */
 export const RuntimeConnection = {
   /** A process of ours, over its stdin and stdout. The default. */
-  forStdio({ path, args, env }: ChildProcessRuntimeConnection = {}): StdioRuntimeConnection {
+  forStdio(options: ChildProcessRuntimeConnection = {}): StdioRuntimeConnection {
+    check.object('options', options)
+    const { path, args, env } = options
     return { kind: 'stdio', path, args, env }
   },
 
   /** A process of ours that listens on a TCP port. */
   forTcp(options: Omit<TcpRuntimeConnection, 'kind'> = {}): TcpRuntimeConnection {
+    check.object('options', options)
     const { port, connectionToken, path, args, env } = options
     return { kind: 'tcp', port, connectionToken, path, args, env }
   },
 
   /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
   forUri(url: string, options: { connectionToken?: string } = {}): UriRuntimeConnection {
+    check.object('options', options)
     return { kind: 'uri', url, connectionToken: options.connectionToken }
   },
 
@@ -94,6 +99,25 @@ export const RuntimeConnection = {
     return { kind: 'inprocess' }
   },
 } as const
+
+const connectionChecks = {
+  kind: check.oneOf('stdio', 'tcp', 'uri', 'inprocess'),
+  path: check.string,
+  args: check.strings,
+  env: check.record,
+  port: check.port,
+  connectionToken: check.string,
+  url: check.string,
+}
+
+/** @internal Refuses a connection with a field of another type. */
+export function checkConnection(path: string, connection: unknown): void {
+  check.object(path, connection)
+  // A field that is missing has a default, apart from these.
+  const { kind, url } = connection as Partial<UriRuntimeConnection>
+  const required = kind === 'uri' ? { kind, url: url ?? null } : { kind: kind ?? null }
+  checkOptions({ ...(connection as object), ...required }, connectionChecks, path)
+}
 
 /** @internal Host and port of a `forUri` address. */
 export function parseAddress(url: string): { host: string; port: number } {

@@ -177,7 +177,7 @@ export function toWireOptions(
 }
 
 function renameField(value: object | undefined, from: string, to: string): unknown {
-  if (!value || !(from in value)) return value
+  if (!value || typeof value !== 'object' || !(from in value)) return value
   const { [from]: moved, ...rest } = value as Record<string, unknown>
   return { ...rest, [to]: moved }
 }

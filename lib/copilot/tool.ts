@@ -1,5 +1,6 @@
 // The choice of tools, and results of MCP tools.
 import { invalidOptions } from '../error'
+import { check } from '../option'
 import type { ToolBinaryResult, ToolResultObject } from '../tool/result'
 
 /** Settings for large results of tools. */
@@ -46,6 +47,8 @@ export function convertMcpCallToolResult(callResult: {
   content: McpContent[]
   isError?: boolean
 }): ToolResultObject {
+  check.object('callResult', callResult)
+  check.listOf(check.object)('callResult.content', callResult.content)
   const texts: string[] = []
   const binaries: ToolBinaryResult[] = []
   for (const block of callResult.content) {
@@ -75,6 +78,7 @@ export class ToolSet {
   readonly #items: string[] = []
 
   #add(kind: string, name: string): this {
+    check.string('name', name)
     if (name !== '*' && !/^[a-zA-Z0-9_-]+$/.test(name))
       throw invalidOptions(
         `Invalid ${kind} tool name '${name}': tool names must match /^[a-zA-Z0-9_-]+$/ or be the wildcard '*'.`,
@@ -85,7 +89,9 @@ export class ToolSet {
 
   /** Adds built-in tools by name. */
   addBuiltIn(names: string | readonly string[]): this {
-    for (const name of typeof names === 'string' ? [names] : names) this.#add('builtin', name)
+    const list = typeof names === 'string' ? [names] : names
+    check.strings('names', list)
+    for (const name of list) this.#add('builtin', name)
     return this
   }
 
@@ -125,6 +131,7 @@ export const BuiltInTools = {
 /** @internal The list of a filter, checked. */
 export function toFilterList(field: string, value: string[] | ToolSet | undefined): string[] | undefined {
   const list = value instanceof ToolSet ? value.toArray() : value
+  if (list != null) check.strings(field, list)
   if (list?.includes('*')) {
     throw invalidOptions(
       `Invalid ${field} entry '*': there is no bare wildcard. Use one or more of ` +

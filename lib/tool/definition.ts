@@ -1,6 +1,7 @@
 // Tools that run in this process, for the sessions of any agent: their definition, and what is wrong with one.
 import { quoted, type JsonValue } from '../json'
 import { invalidOption } from '../error'
+import { show } from '../option'
 
 /** A tool that tool search can find. */
 export interface FoundTool {
@@ -117,7 +118,7 @@ export interface Tool<TArgs = unknown> {
 export function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T> {
   const tool = { name, ...config }
   const problem = toolProblem(tool)
-  if (problem) throw invalidOption(`tool ${quoted(name)}`, problem.join(': '))
+  if (problem) throw invalidOption(`tool ${show(name)}`, problem.join(': '))
   return tool
 }
 
