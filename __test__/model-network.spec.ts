@@ -1,4 +1,4 @@
-// What the environment says about certificates and proxies. Both are read once a process: each case is a process of its own.
+// What the environment says about certificates and proxies.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -7,6 +7,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, it } from 'vitest'
+import { complete } from '../entries/model.js'
 
 const certificate = fileURLToPath(new URL('../fixtures/certificate/loopback.cert.pem', import.meta.url))
 const key = fileURLToPath(new URL('../fixtures/certificate/loopback.key.pem', import.meta.url))
@@ -28,16 +29,20 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** What a call in a process with these variables comes to. */
+/** The environment without what a test may set. */
+const bare = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name)),
+)
+
+/** What a call in a process with these variables comes to. Certificates are read once a process. */
 async function callWith(env: Record<string, string>, baseUrl: string): Promise<any> {
   const code = `
     const { complete } = require(process.argv[1])
     complete({ baseUrl: process.argv[2], model: 'm', messages: [{ role: 'user', content: 'hi' }], retry: { baseDelayMs: 1 } })
       .catch(({ code, message, attempts }) => ({ code, message, attempts }))
       .then((ended) => console.log(JSON.stringify(ended)))`
-  const bare = Object.entries(process.env).filter(([name]) => !/_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name))
   const child = spawn(process.execPath, ['-e', code, require.resolve('../entries/model.js'), baseUrl], {
-    env: { ...Object.fromEntries(bare), ...env },
+    env: { ...bare, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let text = ''
@@ -75,4 +80,26 @@ it('goes through the proxy of the environment, but never to loopback', async () 
   const wrong = await callWith({ HTTP_PROXY: 'http://user:passw0rd@:x' }, loopback)
   expect(wrong.message).toContain('HTTP_PROXY')
   expect(wrong.message).not.toContain('passw0rd')
+})
+
+it('reads the proxies at each call, from an environment that the program has replaced, too', async () => {
+  const own = process.env
+  const asked: number[] = []
+  const listening = [1, 2].map((number) =>
+    listen(createHttpServer((_, response) => (asked.push(number), response.end(answer)))),
+  )
+  const call = {
+    baseUrl: 'http://models.invalid/v1',
+    model: 'm',
+    messages: [{ role: 'user', content: 'hi' }],
+  }
+  try {
+    for (const port of await Promise.all(listening)) {
+      process.env = { ...bare, HTTP_PROXY: `http://127.0.0.1:${port}` }
+      expect(await complete(call)).toMatchObject({ text: 'safe' })
+    }
+  } finally {
+    process.env = own
+  }
+  expect(asked).toEqual([1, 2])
 })

@@ -4,10 +4,10 @@ import { abortable, orAborted, waited } from './abort'
 import { callSite, placedAt } from './call-site'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
-import { variable } from './host'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
 import { check, checkOptions, optionsOf, show, type Crossing } from './option'
+import { inheritance } from './process/environment'
 import { conforming, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
@@ -385,13 +385,9 @@ function toSpec(options: CompleteOptions): CompletionSpec {
   }
 }
 
-// Read at each call, and here: in a worker thread process.env is the thread's own.
+// The environment is read at each call.
 function toRetrySpec(options: RetryOptions = {}): RetrySpec {
-  return {
-    ...options,
-    ownRetries: variable('SHEEPDOG_AI_TIMEOUT_RETRIES'),
-    inheritedRetries: variable('AGENTFIELD_AI_TIMEOUT_RETRIES'),
-  }
+  return { ...options, ...inheritance(true) }
 }
 
 function aborted(attempts: number, signal: AbortSignal | undefined): SheepdogError {

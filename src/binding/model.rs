@@ -2,6 +2,7 @@
 
 use super::mcp_server::PairSpec;
 use super::option::{Millis, give, millis};
+use super::process::{VariableChange, environment_base};
 use super::promise::{Promised, done, settle};
 use agents::model::{self, AbortSwitch, CompletionRequest, ErrorLayer, Schema, TextListener};
 use ground::error::Error;
@@ -10,11 +11,12 @@ use ground::random;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
 use napi_derive::napi;
+use process::EnvironmentBase;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::Mutex;
-use wires::http::HttpClient;
+use wires::http::Proxies;
 
 /// Checked options of a call. A missing option has the core's default. JSON is passed as text.
 #[napi(object, object_to_js = false)]
@@ -50,10 +52,8 @@ pub struct RetrySpec {
     pub attempts: Option<f64>,
     pub base_delay_ms: Option<Millis>,
     pub max_delay_ms: Option<Millis>,
-    /// SHEEPDOG_AI_TIMEOUT_RETRIES in the environment of the calling thread.
-    pub own_retries: Option<String>,
-    /// AGENTFIELD_AI_TIMEOUT_RETRIES in the environment of the calling thread.
-    pub inherited_retries: Option<String>,
+    /// The calling thread's environment, where it is not the system's own.
+    pub inherited: Option<Vec<VariableChange>>,
 }
 
 /// One layer of an error: see `model::ErrorLayer`.
@@ -100,7 +100,7 @@ impl ModelCall {
 
     /// The completion as JSON.
     #[napi]
-    pub fn complete(&self, spec: CompletionSpec) -> Promised<String> {
+    pub fn complete(&self, mut spec: CompletionSpec) -> Promised<String> {
         let aborted = self.switch.clone().cancelled_owned();
         let mut listener = None;
         if spec.has_listener {
@@ -114,7 +114,8 @@ impl ModelCall {
                 *slot = Some(pieces);
             }
         }
-        settle(complete(model::shared_client(), spec, listener, aborted))
+        let environment = environment_base(spec.retry.inherited.take(), None);
+        settle(complete(environment, spec, listener, aborted))
     }
 
     /// The pieces since the last call, in order. Null at the end.
@@ -139,27 +140,31 @@ impl ModelCall {
 }
 
 async fn complete(
-    client: &HttpClient,
+    environment: EnvironmentBase,
     spec: CompletionSpec,
     listener: Option<TextListener>,
     abort: impl Future<Output = ()>,
 ) -> Result<String, Error> {
-    let mut request = to_request(spec)?;
+    let mut request = to_request(spec, &environment)?;
     request.listener = listener;
-    let completion = model::complete(client, request, abort).await?;
+    let client = model::shared_client(Proxies::read(|name| environment.variable(name)));
+    let completion = model::complete(&client, request, abort).await?;
     Ok(json!(completion).to_string())
 }
 
 /// Number of attempts for `withRetry`, whose operation runs in JavaScript.
 #[napi]
-pub fn retry_attempts(spec: RetrySpec) -> u32 {
-    to_policy(&spec).attempts
+pub fn retry_attempts(mut spec: RetrySpec) -> u32 {
+    let environment = environment_base(spec.inherited.take(), None);
+    to_policy(&spec, &environment).attempts
 }
 
 /// Milliseconds to wait after this many failures. `null`: the server asks for a wait that is too long.
 #[napi]
 pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<Millis>) -> Option<f64> {
-    to_policy(&spec).wait(failures, retry_after_ms.map(Millis::duration), random::fraction()).map(millis)
+    to_policy(&spec, &EnvironmentBase::Empty)
+        .wait(failures, retry_after_ms.map(Millis::duration), random::fraction())
+        .map(millis)
 }
 
 #[napi]
@@ -184,7 +189,7 @@ pub fn classify_error(layers: Vec<ErrorLayerSpec>) -> ErrorClass {
     }
 }
 
-fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
+fn to_request(spec: CompletionSpec, environment: &EnvironmentBase) -> Result<CompletionRequest, Error> {
     let CompletionSpec {
         base_url,
         api_key,
@@ -217,14 +222,14 @@ fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
     request.schema = schema.transpose()?;
     give(&mut request.timeout, timeout_ms.map(Millis::limit));
     give(&mut request.idle_timeout, idle_timeout_ms.map(Millis::limit));
-    request.retry = to_policy(&retry);
+    request.retry = to_policy(&retry, environment);
     request.headers = headers.into_iter().map(|header| (header.name, header.value)).collect();
     Ok(request)
 }
 
-fn to_policy(spec: &RetrySpec) -> RetryPolicy {
-    let RetrySpec { attempts, base_delay_ms, max_delay_ms, own_retries, inherited_retries } = spec;
-    let mut policy = model::retry_policy(own_retries.as_deref(), inherited_retries.as_deref());
+fn to_policy(spec: &RetrySpec, environment: &EnvironmentBase) -> RetryPolicy {
+    let RetrySpec { attempts, base_delay_ms, max_delay_ms, inherited: _ } = spec;
+    let mut policy = model::retry_policy(|name| environment.variable(name));
     give(&mut policy.attempts, attempts.map(|attempts| attempts as u32));
     give(&mut policy.base_delay, base_delay_ms.map(Millis::duration));
     give(&mut policy.max_delay, max_delay_ms.map(Millis::duration));

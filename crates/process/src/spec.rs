@@ -8,7 +8,7 @@ use super::traffic::Traffic;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::named;
-use ground::os::{HostFolder, TerminalSize};
+use ground::os::{HostFolder, TerminalSize, is_same_variable};
 use ground::record::{RecordFacts, RecordSpec};
 use ground::redaction::Secret;
 use serde::Serialize;
@@ -204,6 +204,17 @@ pub enum EnvironmentBase {
 }
 
 impl EnvironmentBase {
+    pub fn variable(&self, name: &str) -> Option<String> {
+        match self {
+            EnvironmentBase::Inherit => std::env::var(name).ok(),
+            EnvironmentBase::Empty => None,
+            EnvironmentBase::Variables(variables) => {
+                let found = variables.iter().find(|(known, _)| is_same_variable(known, name));
+                found.map(|(_, value)| value.to_string_lossy().into_owned())
+            }
+        }
+    }
+
     /// The host's environment as it is now, or of it only these names. Read where nothing can change it meanwhile: on the
     /// main JavaScript thread.
     pub fn snapshot(names: Option<&[String]>) -> Self {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use wires::http::{HttpClient, HttpOptions};
+use wires::http::{HttpClient, HttpOptions, Proxies};
 
 /// The options of a server. [`ServerOptions::new`] has the defaults that API users get.
 #[derive(Clone)]
@@ -147,11 +147,12 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     let listener = TcpListener::bind((host.as_str(), options.port)).await.map_err(cannot)?;
     let port = listener.local_addr().map_err(cannot)?.port();
     let shown = if host.contains(':') { format!("[{host}]") } else { host };
+    let proxies = Proxies::read(|name| options.environment.variable(name));
     let service = Arc::new(Service {
         handler: options.handler,
         environment: options.environment,
-        http: HttpClient::new(HttpOptions::default()),
-        upload_http: upload_client(),
+        http: HttpClient::new(HttpOptions { proxies: proxies.clone(), ..HttpOptions::default() }),
+        upload_http: upload_client(proxies),
         heartbeat_interval: options.heartbeat_interval,
         drain_timeout: options.drain_timeout,
         ping_interval: options.ping_interval,

@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions};
+use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions, Proxies};
 
 /// Attempts on one URL. When a server asks for a longer wait than the longest one here, the next attempt comes earlier: the drain
 /// has a limit.
@@ -24,8 +24,8 @@ const RETRY: RetryPolicy =
 const MAX_REDIRECTS: usize = 5;
 
 /// An HTTP client for uploads. It follows no redirects: this module does, because the file has to be sent again.
-pub fn upload_client() -> HttpClient {
-    HttpClient::new(HttpOptions { max_redirects: None, ..HttpOptions::default() })
+pub fn upload_client(proxies: Proxies) -> HttpClient {
+    HttpClient::new(HttpOptions { max_redirects: None, proxies, ..HttpOptions::default() })
 }
 
 /// Uploads a file; retries when the server fails temporarily or the file changed meanwhile. `http`: an [`upload_client`].

@@ -23,8 +23,7 @@ use ground::os::{
 use ground::record::{Place, RecordSpec};
 use ground::redaction::{Redactor, Secret};
 use process::{
-    Containment, Environment, EnvironmentBase, Hosts, Metering, Network, ProcessSpec, Sandbox,
-    contained_folders, secrets_of,
+    Containment, Environment, Hosts, Metering, Network, ProcessSpec, Sandbox, contained_folders, secrets_of,
 };
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -197,14 +196,7 @@ impl AgentRequest {
         if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| is_it(changed)) {
             return value.clone();
         }
-        match &self.environment.base {
-            EnvironmentBase::Inherit => std::env::var(name).ok(),
-            EnvironmentBase::Empty => None,
-            EnvironmentBase::Variables(variables) => {
-                let found = variables.iter().find(|(known, _)| is_same_variable(known, name));
-                found.map(|(_, value)| value.to_string_lossy().into_owned())
-            }
-        }
+        self.environment.base.variable(name)
     }
 
     /// `PATH` of the agent's environment, or the system's usual folders.
@@ -309,7 +301,7 @@ impl AgentRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use process::{Egress, Gate, Traffic};
+    use process::{Egress, EnvironmentBase, Gate, Traffic};
 
     /// Knows one secret.
     #[derive(Debug)]

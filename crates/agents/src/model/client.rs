@@ -7,24 +7,32 @@ use super::request::{CompletionRequest, correction};
 use super::schema::{Reading, Schema};
 use bytes::Bytes;
 use ground::error::Error;
+use ground::lock::lock;
 use ground::random;
 use ground::redaction::Redactor;
 use serde_json::Value;
 use std::future::Future;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
-use wires::http::{Body, HttpClient, HttpOptions, Request, Response, check_url};
+use wires::http::{Body, HttpClient, HttpOptions, Proxies, Request, Response, check_url};
 
 /// How long to wait for the usage after the answer is complete.
 const USAGE_GRACE: Duration = Duration::from_secs(2);
 /// How long to read on after a stream announced its end, so that its connection can be used again.
 const END_GRACE: Duration = Duration::from_millis(100);
 
-/// The HTTP client whose connections all calls share.
-pub fn shared_client() -> &'static HttpClient {
-    static CLIENT: OnceLock<HttpClient> = OnceLock::new();
-    CLIENT.get_or_init(|| HttpClient::new(HttpOptions::default()))
+/// The HTTP client whose connections all calls share. When the proxies of the calling environment change, it is another one.
+pub fn shared_client(proxies: Proxies) -> HttpClient {
+    static CLIENT: Mutex<Option<(Proxies, HttpClient)>> = Mutex::new(None);
+    let mut shared = lock(&CLIENT);
+    match &*shared {
+        Some((known, client)) if *known == proxies => client.clone(),
+        _ => {
+            let client = HttpClient::new(HttpOptions { proxies: proxies.clone(), ..HttpOptions::default() });
+            shared.insert((proxies, client)).1.clone()
+        }
+    }
 }
 
 /// Requests a completion. Ends early, with the connection closed, when `abort` resolves. Each attempt after the first opens a

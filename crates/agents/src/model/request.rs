@@ -84,7 +84,7 @@ impl CompletionRequest {
             schema: None,
             timeout: Some(Self::TIMEOUT),
             idle_timeout: Some(Self::IDLE_TIMEOUT),
-            retry: retry_policy(None, None),
+            retry: retry_policy(|_| None),
             headers: Vec::new(),
             listener: None,
         }
@@ -251,9 +251,10 @@ fn schema_name(schema: &Value) -> String {
 
 /// The retry policy of a call. The number of retries comes from the environment: SHEEPDOG_AI_TIMEOUT_RETRIES, else
 /// AGENTFIELD_AI_TIMEOUT_RETRIES, else [`CompletionRequest::RETRIES`]. A value that is not a whole number >= 0 counts as absent.
-pub fn retry_policy(own: Option<&str>, inherited: Option<&str>) -> RetryPolicy {
-    let read = |value: Option<&str>| value.and_then(|value| value.trim().parse::<u32>().ok());
-    let retries = read(own).or_else(|| read(inherited)).unwrap_or(CompletionRequest::RETRIES);
+pub fn retry_policy(variable: impl Fn(&str) -> Option<String>) -> RetryPolicy {
+    let read = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let retries = ["SHEEPDOG_AI_TIMEOUT_RETRIES", "AGENTFIELD_AI_TIMEOUT_RETRIES"].into_iter().find_map(read);
+    let retries = retries.unwrap_or(CompletionRequest::RETRIES);
     RetryPolicy {
         attempts: retries.saturating_add(1),
         base_delay: CompletionRequest::BASE_DELAY,
@@ -371,7 +372,13 @@ mod tests {
 
     #[test]
     fn reads_the_retries_of_the_environment() {
-        let attempts = |own, inherited| retry_policy(own, inherited).attempts;
+        let attempts = |own: Option<&str>, inherited: Option<&str>| {
+            let variable = |name: &str| {
+                let value = if name.starts_with("SHEEPDOG") { own } else { inherited };
+                value.map(str::to_owned)
+            };
+            retry_policy(variable).attempts
+        };
         assert_eq!(attempts(None, None), 3);
         assert_eq!(attempts(Some("0"), Some("5")), 1);
         assert_eq!(attempts(None, Some("5")), 6);

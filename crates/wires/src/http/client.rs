@@ -1,9 +1,10 @@
 //! The HTTP client: a pool of connections, and the timeouts of a request.
 
 use super::failure::{HttpError, Waiting};
+use super::proxy::Proxies;
 use super::request::{Body, Request, file_stream};
 use super::response::Response;
-use super::{proxy, trust};
+use super::trust;
 use futures_util::StreamExt;
 use ground::lock::lock;
 use ground::os::{addresses_of, within};
@@ -24,11 +25,17 @@ pub struct HttpOptions {
     /// Most redirects that are followed; default 5. `None`: a redirect is returned like any other response, and
     /// [`Response::redirect_target`] gives its target.
     pub max_redirects: Option<usize>,
+    /// Default: none.
+    pub proxies: Proxies,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        HttpOptions { connect_timeout: Duration::from_secs(10), max_redirects: Some(5) }
+        HttpOptions {
+            connect_timeout: Duration::from_secs(10),
+            max_redirects: Some(5),
+            proxies: Proxies::default(),
+        }
     }
 }
 
@@ -157,7 +164,7 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
         .retry(reqwest::retry::never())
         .redirect(redirect::Policy::none())
         .no_proxy();
-    for proxy in proxy::from_environment()? {
+    for proxy in options.proxies.build()? {
         builder = builder.proxy(proxy);
     }
     builder.build().map_err(|error| HttpError::from_reqwest(error, options.connect_timeout))

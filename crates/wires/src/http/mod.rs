@@ -28,6 +28,7 @@ mod trust;
 
 pub use client::{HttpClient, HttpOptions, check_url};
 pub use failure::{HttpError, Waiting};
+pub use proxy::Proxies;
 pub use request::{Body, FileBody, Request, Witness};
 pub use response::Response;
 pub use retry_after::parse_retry_after;

@@ -1,35 +1,45 @@
-//! Proxies from the environment. Loopback addresses never go through a proxy, because no proxy could reach them.
+//! Proxies, as an environment names them. Loopback addresses never go through a proxy, because no proxy could reach them.
 
 use super::failure::HttpError;
 use reqwest::{NoProxy, Proxy};
 
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
-/// HTTPS_PROXY for https, HTTP_PROXY for http, ALL_PROXY for both, NO_PROXY for the exceptions. Lower-case names work too.
-pub(super) fn from_environment() -> Result<Vec<Proxy>, HttpError> {
-    let exceptions = match read("NO_PROXY") {
-        Some(names) => format!("{LOOPBACK},{names}"),
-        None => LOOPBACK.to_owned(),
-    };
-    let mut proxies = Vec::new();
-    for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] {
-        let Some(url) = read(name) else { continue };
-        let proxy = match name {
-            "HTTPS_PROXY" => Proxy::https(url),
-            "HTTP_PROXY" => Proxy::http(url),
-            _ => Proxy::all(url),
-        };
-        // The value may contain a password, so the error contains only the name.
-        let proxy = proxy.map_err(|_| HttpError::InvalidRequest {
-            problem: format!("the environment variable {name} is not the URL of a proxy"),
-        })?;
-        proxies.push(proxy.no_proxy(NoProxy::from_string(&exceptions)));
-    }
-    Ok(proxies)
+/// PURE: HTTPS_PROXY for https, HTTP_PROXY for http, ALL_PROXY for both, NO_PROXY for the exceptions. Lower-case names work too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proxies {
+    urls: Vec<(&'static str, String)>,
+    exceptions: String,
 }
 
-fn read(name: &str) -> Option<String> {
-    let value = std::env::var(name).or_else(|_| std::env::var(name.to_ascii_lowercase())).ok()?;
-    let value = value.trim();
-    (!value.is_empty()).then(|| value.to_owned())
+impl Proxies {
+    /// Those of the environment whose variables this function reads.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let read = |name: &str| {
+            let value = variable(name).or_else(|| variable(&name.to_ascii_lowercase()))?;
+            let value = value.trim();
+            (!value.is_empty()).then(|| value.to_owned())
+        };
+        let names = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
+        Proxies {
+            urls: names.into_iter().filter_map(|name| Some((name, read(name)?))).collect(),
+            exceptions: read("NO_PROXY").map_or(LOOPBACK.to_owned(), |names| format!("{LOOPBACK},{names}")),
+        }
+    }
+
+    pub(super) fn build(&self) -> Result<Vec<Proxy>, HttpError> {
+        let build = |(name, url): &(&'static str, String)| {
+            let proxy = match *name {
+                "HTTPS_PROXY" => Proxy::https(url),
+                "HTTP_PROXY" => Proxy::http(url),
+                _ => Proxy::all(url),
+            };
+            // The value may contain a password, so the error contains only the name.
+            let proxy = proxy.map_err(|_| HttpError::InvalidRequest {
+                problem: format!("the environment variable {name} is not the URL of a proxy"),
+            })?;
+            Ok(proxy.no_proxy(NoProxy::from_string(&self.exceptions)))
+        };
+        self.urls.iter().map(build).collect()
+    }
 }
