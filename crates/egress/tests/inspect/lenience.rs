@@ -243,9 +243,11 @@ async fn a_host_is_told_that_the_program_has_left() {
         if request.contains("/begun") {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n").await.expect("sent");
         }
+        ASKED.add_permits(1);
         whole(&mut stream).await;
         TOLD.add_permits(1);
     }
+    static ASKED: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
     static TOLD: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
     for rest in ["", "begun"] {
         for (ground, mut stream, place) in ways(is_silent).await {
@@ -253,8 +255,7 @@ async fn a_host_is_told_that_the_program_has_left() {
             if rest == "begun" {
                 head(&mut stream).await;
             }
-            // A part of the time the proxy has the request already.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            ASKED.acquire().await.expect("open").forget();
             drop(stream);
             let told = tokio::time::timeout(Duration::from_secs(20), TOLD.acquire()).await;
             told.expect("the host is told").expect("open").forget();
