@@ -5,7 +5,7 @@
 //!
 //! Blocking: call it on a blocking thread.
 
-use ground::os::{private_files, set_mode};
+use ground::os::{private_files, remove_tree, set_mode};
 use ground::text::told;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -85,7 +85,7 @@ struct Aside<'a>(&'a Path);
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
         // A folder that can't be removed stays under its temporary name.
-        let _ = fs::remove_dir_all(self.0);
+        let _ = remove_tree(self.0);
     }
 }
 
@@ -132,7 +132,22 @@ enum Step {
 }
 
 impl Placing {
+    /// Without recursion: an archive may have more levels than a thread has stack.
     fn place(&mut self, from: &Path, to: &Path) -> Result<(), String> {
+        let mut left = vec![(from.to_owned(), to.to_owned())];
+        while let Some((from, to)) = left.pop() {
+            self.place_entries(&from, &to, &mut left)?;
+        }
+        Ok(())
+    }
+
+    /// `left`: the folders that are found.
+    fn place_entries(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        left: &mut Vec<(PathBuf, PathBuf)>,
+    ) -> Result<(), String> {
         let words = |error: io::Error| error.to_string();
         for entry in fs::read_dir(from).map_err(words)? {
             let entry = entry.map_err(words)?;
@@ -148,7 +163,7 @@ impl Placing {
                         self.done.push(Step::Made(place.clone()));
                     }
                 }
-                self.place(&source, &place)?;
+                left.push((source, place));
                 continue;
             }
             match existing {
@@ -308,6 +323,20 @@ mod tests {
         assert_eq!(fs::read(directory.path().join("out/c")).unwrap(), b"y");
         let mode = fs::metadata(directory.path().join("out/a/b/run.sh")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
+    }
+
+    #[test]
+    fn the_deepest_path_that_the_system_takes_is_unpacked() {
+        let name = "d/".repeat(800) + "file";
+        let directory = pack(&[(&name, b"x")]);
+        let thread = std::thread::Builder::new().stack_size(192 * 1024);
+        let opened = thread.spawn(move || {
+            let opened = open(&directory, UnzipLimits::default());
+            let content = fs::read(directory.path().join("out").join(name)).unwrap_or_default();
+            remove_tree(&directory.keep()).unwrap();
+            (opened, content)
+        });
+        assert_eq!(opened.unwrap().join().unwrap(), (Ok(()), b"x".to_vec()));
     }
 
     #[test]
