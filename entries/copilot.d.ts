@@ -1199,7 +1199,7 @@ export type RuntimeConnection =
 /** The ways to reach a runtime. */
 export declare const RuntimeConnection: {
   /** A process of ours, over its stdin and stdout. The default. */
-  readonly forStdio: ({ path, args, env }?: ChildProcessRuntimeConnection) => StdioRuntimeConnection
+  readonly forStdio: (options?: ChildProcessRuntimeConnection) => StdioRuntimeConnection
   /** A process of ours that listens on a TCP port. */
   readonly forTcp: (options?: Omit<TcpRuntimeConnection, 'kind'>) => TcpRuntimeConnection
   /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
