@@ -215,6 +215,28 @@ describe('clocks', () => {
     expect(performance.now() - began).toBeGreaterThan(500)
   })
 
+  it.each([[], ['--waits', 'wait-answers']])(
+    'the limits of a wait hold while the runtime does not list its tasks: %j',
+    async (...args) => {
+      const { session, asked } = await play('answers', '--silent', 'session.tasks.list', ...args)
+      const listed = (count: number) =>
+        expect.poll(() => asked().filter(({ method }) => method === 'session.tasks.list').length).toBe(count)
+      const began = performance.now()
+      const timedOut = await rejection(session.sendAndWait('go', { waitForTasks: true, timeoutMs: 300 }))
+      expect(timedOut.code).toBe('SESSION_TIMED_OUT')
+      const stop = new AbortController()
+      const aborted = rejection(session.sendAndWait('go', { waitForTasks: true, signal: stop.signal }))
+      await listed(2)
+      stop.abort()
+      expect((await aborted).code).toBe('SESSION_ABORTED')
+      const closed = rejection(session.sendAndWait('go', { waitForTasks: true }))
+      await listed(3)
+      await session.disconnect()
+      expect((await closed).code).toBe('SESSION_CLOSED')
+      expect(performance.now() - began).toBeLessThan(8000)
+    },
+  )
+
   it('a wrong option is a rejection that names it', async () => {
     const { session } = await play('answers')
     const error = await rejection(session.sendAndWait('go', { timeoutMs: Number.NaN }))

@@ -393,6 +393,11 @@ impl Session {
         self.began
     }
 
+    /// The reason why the session is closed, if it is.
+    pub fn closed(&self) -> Option<Error> {
+        lock(&self.state).closed.clone()
+    }
+
     /// Whether a turn runs or a message is on its way; of a closed session, whether that was so at its end.
     pub fn is_busy(&self) -> bool {
         let state = lock(&self.state);

@@ -62,9 +62,10 @@ pub async fn wait_for_turn(
     let _told = TellOnDrop(handle);
     let start = Instant::now();
     let wait = Wait { connection, session, handle, options, start };
-    let Some(mut end) = wait.until_over().await else { return };
+    let mut clocks = Clocks::start();
+    let Some(mut end) = wait.until_over(&mut clocks).await else { return };
     if options.wait_for_tasks && end.is_ok() {
-        end = wait.until_tasks_are_done(end).await;
+        end = wait.until_tasks_are_done(&mut clocks, end).await;
     }
     let given_up = Error::new(ErrorCode::SessionClosed, "the turn was left");
     session.leave(connection.client(), handle, end.as_ref().err().unwrap_or(&given_up));
@@ -91,47 +92,87 @@ struct Wait<'a> {
     start: Instant,
 }
 
+/// The time in which the runtime could be heard. It could not be while this process was stopped: that is no silence.
+struct Clocks {
+    awake: Awake,
+    whole: WallLimit,
+    /// When the last event came, and the time that was lost until then.
+    heard: (Duration, Duration),
+}
+
+impl Clocks {
+    fn start() -> Clocks {
+        let awake = Awake::new();
+        let whole = WallLimit::new(awake.now());
+        Clocks { awake, whole, heard: (Duration::ZERO, Duration::ZERO) }
+    }
+}
+
 impl Wait<'_> {
     /// `None`: the handle has its end already.
-    async fn until_over(&self) -> Option<TurnEnd> {
-        // The runtime could not be heard while this process was stopped: that is no silence.
-        let mut awake = Awake::new();
-        let mut heard = (Duration::ZERO, Duration::ZERO);
-        let mut whole = WallLimit::new(awake.now());
+    async fn until_over(&self, clocks: &mut Clocks) -> Option<TurnEnd> {
         loop {
-            let (resting, gap) = awake.tick();
-            let lost = awake.known();
-            whole.on_stopped(gap, resting);
             let (deadline, last_event_at) = match self.session.look(self.handle) {
                 TurnLook::Told => return None,
                 TurnLook::Ended(end) => return Some(end),
                 TurnLook::Open { deadline, last_event_at } => (deadline, last_event_at),
             };
-            if self.handle.is_aborted() {
-                return Some(Err(self.abort()));
+            let limit = match self.limit(clocks, Some(last_event_at)) {
+                Ok(limit) => limit,
+                Err(error) => return Some(Err(error)),
+            };
+            let look_at = deadline.map(|deadline| Instant::from_std(self.session.began()) + deadline);
+            self.woken_or(limit.into_iter().chain(look_at).min()).await;
+        }
+    }
+
+    async fn woken_or(&self, next: Option<Instant>) {
+        tokio::select! {
+            () = self.handle.woken() => {}
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+    }
+
+    /// The time at which the caller's limits end the wait, or the error if the caller has ended it, or a limit has. Silence counts
+    /// from the last event, if there is one to count from.
+    fn limit(&self, clocks: &mut Clocks, last_event_at: Option<Duration>) -> Result<Option<Instant>, Error> {
+        if self.handle.is_aborted() {
+            return Err(self.abort());
+        }
+        let (resting, gap) = clocks.awake.tick();
+        let lost = clocks.awake.known();
+        clocks.whole.on_stopped(gap, resting);
+        let over_at = self.options.timeout.and_then(|limit| clocks.whole.end(limit)?.checked_add(lost));
+        let over_at = over_at.map(Instant::from_std);
+        let idle_at = last_event_at.and_then(|last_event_at| {
+            if clocks.heard.0 != last_event_at {
+                clocks.heard = (last_event_at, lost);
             }
-            let began = Instant::from_std(self.session.began());
-            let silent_since = self.start.max(began + last_event_at);
-            if heard.0 != last_event_at {
-                heard = (last_event_at, lost);
+            let silent_since = self.start.max(Instant::from_std(self.session.began()) + last_event_at);
+            let rest = lost.saturating_sub(clocks.heard.1);
+            silent_since.checked_add(self.options.idle_timeout?.checked_add(rest)?)
+        });
+        let now = Instant::now();
+        if over_at.is_some_and(|at| at <= now) {
+            return Err(self.timed_out());
+        }
+        if idle_at.is_some_and(|at| at <= now) {
+            return Err(self.fell_silent());
+        }
+        Ok(over_at.into_iter().chain(idle_at).min())
+    }
+
+    /// The result of what is done behind the turn, where the session has no events. The caller's other limits hold.
+    async fn within_limits<T>(&self, clocks: &mut Clocks, work: impl Future<Output = T>) -> Result<T, Error> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            if let Some(error) = self.session.closed() {
+                return Err(error);
             }
-            let rest = lost.saturating_sub(heard.1);
-            let idle = self.options.idle_timeout.and_then(|idle| idle.checked_add(rest));
-            let idle_at = idle.and_then(|idle| silent_since.checked_add(idle));
-            let over_at = self.options.timeout.and_then(|timeout| whole.end(timeout)?.checked_add(lost));
-            let over_at = over_at.map(Instant::from_std);
-            let now = Instant::now();
-            if over_at.is_some_and(|at| at <= now) {
-                return Some(Err(self.timed_out()));
-            }
-            if idle_at.is_some_and(|at| at <= now) {
-                return Some(Err(self.fell_silent()));
-            }
-            let look_at = deadline.map(|deadline| began + deadline);
-            let next = [idle_at, over_at, look_at].into_iter().flatten().min();
+            let next = self.limit(clocks, None)?;
             tokio::select! {
-                () = self.handle.woken() => {}
-                () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
+                done = &mut work => return Ok(done),
+                () = self.woken_or(next) => {}
             }
         }
     }
@@ -172,15 +213,12 @@ impl Wait<'_> {
         }
     }
 
-    async fn until_tasks_are_done(&self, end: TurnEnd) -> TurnEnd {
+    async fn until_tasks_are_done(&self, clocks: &mut Clocks, end: TurnEnd) -> TurnEnd {
         let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
         loop {
-            let tasks = self.connection.client().request(
-                "session.tasks.list",
-                &params,
-                Some(TurnOptions::TASKS_TIMEOUT),
-            );
-            let running = match tasks.await {
+            let client = self.connection.client();
+            let tasks = client.request("session.tasks.list", &params, Some(TurnOptions::TASKS_TIMEOUT));
+            let running = match self.within_limits(clocks, tasks).await? {
                 Ok(tasks) => running_tasks(&tasks)?,
                 // A runtime that does not list its tasks can't be waited for.
                 Err(error) if error.code() == ErrorCode::RpcError => return end,
@@ -189,18 +227,11 @@ impl Wait<'_> {
             if running.is_empty() {
                 return end;
             }
-            if self.handle.is_aborted() {
-                return Err(self.abort());
-            }
-            let since = self.start.elapsed();
-            if self.options.timeout.is_some_and(|timeout| timeout <= since) {
-                let error = self.timed_out();
-                return Err(error.with("tasks", running));
-            }
-            tokio::select! {
-                () = self.handle.woken() => {}
-                () = sleep(TurnOptions::TASKS_EVERY) => {}
-            }
+            let pause = self.within_limits(clocks, sleep(TurnOptions::TASKS_EVERY)).await;
+            pause.map_err(|error| match error.code() {
+                ErrorCode::SessionTimedOut => error.with("tasks", running),
+                _ => error,
+            })?;
         }
     }
 }
