@@ -127,6 +127,8 @@ fn copy_session(
         if failed.is_err() {
             return;
         }
+        // A write that was cut off by the end of the machine can leave zeros in front of the next one.
+        let line = line.trim_matches('\0');
         let kept = match parse_line(line) {
             Line::Blank => return,
             Line::Bad(reason) => Err(reason),
@@ -143,7 +145,7 @@ fn copy_session(
                     true => rename(line, session_id, new_id),
                     false => Cow::Borrowed(line),
                 };
-                failed = output.write_all(&text).and_then(|()| output.write_all(b"\n"));
+                failed = writeln!(output, "{text}");
             }
             Err(reason) => salvage.left_out.push(LeftOut { line: number, reason }),
         }
@@ -153,23 +155,28 @@ fn copy_session(
     if let Some(folder) = path.parent()
         && let Ok(workspace) = read_short_text(&folder.join("workspace.yaml"), MAX_WORKSPACE_BYTES)
     {
-        fs::write(target.join("workspace.yaml"), workspace.replace(session_id, new_id))?;
+        let lines = workspace.lines().map(|line| match line.starts_with("id:") {
+            true => format!("id: {new_id}\n"),
+            false => format!("{line}\n"),
+        });
+        fs::write(target.join("workspace.yaml"), lines.collect::<String>())?;
     }
     Ok(salvage)
 }
 
 /// The start event of the session, with the new id.
-fn rename<'a>(line: &'a [u8], session_id: &str, new_id: &str) -> Cow<'a, [u8]> {
+fn rename<'a>(line: &'a str, session_id: &str, new_id: &str) -> Cow<'a, str> {
     let Ok(mut event) = ground::json::read::<Value>(line) else { return Cow::Borrowed(line) };
     let Some(id) = event.pointer_mut("/data/sessionId") else { return Cow::Borrowed(line) };
     if id == session_id {
         *id = Value::from(new_id);
     }
-    Cow::Owned(event.to_string().into_bytes())
+    Cow::Owned(event.to_string())
 }
 
-/// Calls back with each line without its end, numbered from 1; returns the bytes read.
-fn for_each_line(file: File, mut each: impl FnMut(u64, &[u8])) -> io::Result<u64> {
+/// Calls back with each line without its end, numbered from 1; returns the bytes read. As in the runtime, bytes that are no UTF-8 are
+/// replaced, and a byte order mark is skipped.
+fn for_each_line(file: File, mut each: impl FnMut(u64, &str)) -> io::Result<u64> {
     let mut reader = BufReader::with_capacity(256 << 10, file);
     let mut line = Vec::new();
     let mut bytes = 0;
@@ -181,7 +188,9 @@ fn for_each_line(file: File, mut each: impl FnMut(u64, &[u8])) -> io::Result<u64
         }
         bytes += read as u64;
         let end = line.strip_suffix(b"\n").unwrap_or(&line);
-        each(number, end.strip_suffix(b"\r").unwrap_or(end));
+        let text = String::from_utf8_lossy(end.strip_suffix(b"\r").unwrap_or(end));
+        let begin = if number == 1 { text.strip_prefix('\u{feff}') } else { None };
+        each(number, begin.unwrap_or(&text));
     }
     Ok(bytes)
 }
@@ -211,9 +220,9 @@ impl Event<'_> {
     }
 }
 
-fn parse_line(line: &[u8]) -> Line<'_> {
+fn parse_line(line: &str) -> Line<'_> {
     // A file that was not closed may end in zeros. They damage no event.
-    if line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) {
+    if line.bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0) {
         return Line::Blank;
     }
     match ground::json::read_borrowed::<Event<'_>>(line) {
@@ -252,7 +261,7 @@ struct Rewind {
 }
 
 impl History {
-    fn push(&mut self, number: u64, line: &[u8]) {
+    fn push(&mut self, number: u64, line: &str) {
         let event = match parse_line(line) {
             Line::Blank => return,
             Line::Bad(_) => {
@@ -294,8 +303,9 @@ impl History {
 pub fn fuzz_event_log(bytes: &[u8]) {
     let mut history = History::default();
     for (number, line) in (1..).zip(ground::line::lines_of(bytes)) {
-        history.push(number, line);
-        if let Line::Event(event) = parse_line(line) {
+        let line = String::from_utf8_lossy(line);
+        history.push(number, &line);
+        if let Line::Event(event) = parse_line(&line) {
             assert!(!event.id.is_empty());
         }
     }

@@ -133,6 +133,45 @@ fn salvages_the_valid_lines_and_leaves_the_original_alone() {
 }
 
 #[test]
+fn reads_what_the_runtime_reads_and_salvages_more() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let text = lines().join("\n");
+    let at = text.find("more").unwrap();
+    let latin = [&text.as_bytes()[..at], b"\xe9", &text.as_bytes()[at..]].concat();
+    let zeros = format!("\n{}", "\0".repeat(9));
+    // With the bad line of each, where the runtime refuses it.
+    let logs: [(&str, Vec<u8>, Option<u64>); 5] = [
+        ("a byte order mark", format!("\u{feff}{text}").into(), None),
+        ("bytes that are no UTF-8", latin, None),
+        ("lines of Windows", text.replace('\n', "\r\n").into(), None),
+        ("zeros at the end", format!("{text}{zeros}").into(), None),
+        ("zeros in front of a line", text.replacen('\n', &zeros, 1).into(), Some(2)),
+    ];
+    for (number, (name, log, bad_line)) in (100..).zip(logs) {
+        write(home, "old", &log);
+        let found = inspect(home, "old");
+        assert_eq!(found.bad_line, bad_line, "{name}");
+        let made = salvage(home, "old", &id(number)).unwrap();
+        assert_eq!((made.kept, made.left_out.len()), (4, 0), "{name}");
+        let copy = inspect(home, &id(number));
+        assert_eq!((copy.turns, copy.bad_line), (2, None), "{name}");
+        assert!(fs::read_to_string(log_path(home, &id(number))).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn the_id_of_a_salvaged_session_is_all_that_changes_in_its_workspace() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    write(home, "s", lines().join("\n").replace("old", "s"));
+    fs::write(home.join("session-state/s/workspace.yaml"), "id: s\ncwd: /users/s\nname: s\n").unwrap();
+    salvage(home, "s", &id(77)).unwrap();
+    let copied = fs::read_to_string(home.join("session-state").join(id(77)).join("workspace.yaml"));
+    assert_eq!(copied.unwrap(), format!("id: {}\ncwd: /users/s\nname: s\n", id(77)));
+}
+
+#[test]
 fn there_is_nothing_to_salvage_of_a_session_without_a_log() {
     let home = tempfile::tempdir().unwrap();
     assert!(salvage(home.path(), "none", &id(1)).is_err());
