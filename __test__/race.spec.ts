@@ -115,6 +115,17 @@ it('a deadline and a signal end all entries', async () => {
   expect([checkouts(), sheepdogRefs(top)]).toEqual([[], []])
 })
 
+it('a deadline that has passed starts nothing, and one that no timer can hold ends nothing', async () => {
+  const cwd = repository()
+  const started = join(plainFolder(), 'started')
+  const agents = [worker(`touch ${started}; sleep 0.3`)]
+  const passed = await race('x', { cwd, agents, timeoutMs: -1 })
+  expect([passed.winner, passed.entries[0]!.state]).toEqual([undefined, 'aborted'])
+  expect([existsSync(started), checkouts(), sheepdogRefs(cwd)]).toEqual([false, [], []])
+  const { winner } = await race('x', { cwd, agents, timeoutMs: 2 ** 31 })
+  expect(winner?.state).toBe('passed')
+})
+
 it('nothing starts outside of a repository, or with a wrong option', async () => {
   const started = join(plainFolder(), 'started')
   const agents = [worker(`touch ${started}`)]

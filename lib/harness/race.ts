@@ -4,9 +4,9 @@ import { onAbort } from '../abort'
 import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError, withPath } from '../error'
 import { Harness } from '../harness'
-import { absolutePath, elapsedMs, timers } from '../host'
+import { absolutePath, elapsedMs, onWaitedFor } from '../host'
 import { native } from '../native'
-import { check, checkOptions, optionsOf, show, type Checks } from '../option'
+import { check, checkOptions, givenOf, optionsOf, show, type Checks } from '../option'
 import { folderPath, processOptionChecks, type RunResult } from '../process'
 import { checkCommand, type RunThere } from './checkout'
 import type { Changes } from './changes'
@@ -187,8 +187,8 @@ async function runAll(entries: Entry[], options: RaceOptions): Promise<Outcome> 
       stop()
     }
   }
-  const timer =
-    timeoutMs !== 0 && timeoutMs !== Infinity ? timers.setTimeout(stop, Math.max(0, timeoutMs)) : undefined
+  const stopWaiting = timeoutMs > 0 ? onWaitedFor(timeoutMs, stop) : undefined
+  if (timeoutMs < 0) stop()
   const letGo = onAbort(signal, stop)
   const waiting = [...entries]
   const work = async () => {
@@ -200,7 +200,7 @@ async function runAll(entries: Entry[], options: RaceOptions): Promise<Outcome> 
   try {
     await Promise.all(Array.from({ length: Math.min(concurrency, entries.length) }, work))
   } finally {
-    timers.clearTimeout(timer)
+    stopWaiting?.()
     letGo()
   }
   return outcome
@@ -261,7 +261,7 @@ class Entry {
     const { record = own.record } = this.#options
     const options = {
       cwd: this.#place.cwd,
-      worktree: { base: this.#place.base, ...(typeof own.worktree === 'object' && own.worktree) },
+      worktree: { base: this.#place.base, ...(typeof own.worktree === 'object' && givenOf(own.worktree)) },
       signal: this.#stopped.signal,
       record,
     }
