@@ -1,7 +1,7 @@
 //! The guarantees of a fleet when a stream is full, a consumer is gone, or an answer is lost. Slow links are tested in
-//! `engine/nats/blob_tests`, places of keys in `engine/nats/leases`, full records, objects and logs in `prune_tests`.
+//! `engine/nats/blob_tests`, places of keys in `engine/nats/entries`, full records, objects and logs in `prune_tests`.
 
-use super::engine::Announcement;
+use super::engine::Key;
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use super::record::JobState;
 use super::test_host::{Texts, settled, submit, unfinished};
@@ -140,7 +140,7 @@ async fn a_store_of_leases_without_room_holds_back_jobs_of_keys_alone() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let host = Texts::new(true);
-    let other = Announcement::Worker("other".to_owned());
+    let other = Key::Worker("other".to_owned());
     engine.announce(&other, "{}".into(), Duration::from_secs(300)).await.unwrap();
     server.fill(&engine.names().lease_stream()).await;
     let worker =

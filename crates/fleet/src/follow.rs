@@ -60,7 +60,7 @@ pub struct Follow {
     engine: Shared,
     id: String,
     logs: Box<dyn LogReader>,
-    watch: Box<dyn RecordWatch>,
+    watch: RecordWatch,
     live: bool,
     told: Told,
     seen: Seen,

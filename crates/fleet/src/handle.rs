@@ -1,6 +1,6 @@
 //! The handle of a fleet for its users.
 
-use super::engine::{Access, Local, ServerPlaces, SettingKind, Shared, open_memory};
+use super::engine::{Access, Key, Local, ServerPlaces, Shared, open_memory};
 use super::filter::Filter;
 use super::follow::Follow;
 use super::lease::DEFAULT_LEASE;
@@ -189,7 +189,7 @@ impl Fleet {
 
     /// True when there was one.
     pub async fn unschedule(&self, id: &str) -> Result<bool, Error> {
-        self.engine()?.unset(&SettingKind::Schedule.of(id)).await
+        self.engine()?.unset(&Key::Schedule(id.to_owned())).await
     }
 
     /// Starts due runs of schedules until the fleet is closed.

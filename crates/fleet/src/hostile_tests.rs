@@ -1,8 +1,8 @@
 //! The guarantees of a fleet against hostile input: a submitter that writes anything into the queue, records of a newer
 //! version, and jobs whose output, names and files are longer than a message.
 
-use super::engine::RetryFor;
 use super::engine::test_server::{PATIENCE, Road, TestEngine, TestServer, connect};
+use super::engine::{Key, RetryFor};
 use super::prune::Prune;
 use super::record::JobState;
 use super::spec::JobSpec;
@@ -109,8 +109,8 @@ async fn a_record_of_a_newer_version_is_shown_as_it_is() {
     let mut record = engine.look_up("newer").await.unwrap().record.shown();
     record["state"] = "paused".into();
     record["token"] = "secret".into();
-    write(&engine, &engine.names().record("newer"), &record).await;
-    write(&engine, &engine.names().record("torn"), &json!("torn")).await;
+    write(&engine, &engine.names().entry(&Key::Record("newer".into())), &record).await;
+    write(&engine, &engine.names().entry(&Key::Record("torn".into())), &json!("torn")).await;
     let mut listed: Vec<Value> = all_listed(&engine).await.iter().map(|record| record.shown()).collect();
     listed.sort_by_key(|record| record["id"].to_string());
     assert_eq!(listed.len(), 2);

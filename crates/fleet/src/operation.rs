@@ -1,6 +1,6 @@
 //! The calls for operators of a whole fleet: pause queues, drain workers, try many jobs again.
 
-use super::engine::{Engine, SettingKind, Shared};
+use super::engine::{Engine, Group, Key, RetryFor, Shared};
 use super::filter::Filter;
 use super::listing::JobList;
 use super::name::{DEFAULT_QUEUE, check_name};
@@ -41,7 +41,8 @@ impl dyn Engine {
             );
             return Err(Error::invalid_option("queue", problem));
         }
-        self.set_setting(SettingKind::Pause, queue, Bytes::from_static(b"{}"), None).await?;
+        let paused = Key::Pause(queue.to_owned());
+        self.put_entry(&paused, Bytes::from_static(b"{}"), None, None, RetryFor::ASKED).await?;
         let has_heard = |worker: &Value| !serves(worker, queue) || has_paused(worker, queue);
         self.until_workers(HEARD_WITHIN, |workers| workers.iter().all(has_heard)).await.map(drop)
     }
@@ -49,7 +50,7 @@ impl dyn Engine {
     /// Names of the queues that are paused, that a worker serves, or that hold a job or a schedule.
     async fn known_queues(&self) -> Result<BTreeSet<String>, Error> {
         let (workers, pauses, schedules) =
-            try_join3(self.workers(), self.settings(SettingKind::Pause), self.schedules()).await?;
+            try_join3(self.workers(), self.settings(&Group::Pauses), self.schedules()).await?;
         let mut known: BTreeSet<String> = pauses.into_keys().collect();
         known.extend(queues_of(&workers));
         known.extend(schedules.into_iter().map(|(schedule, _)| schedule.job.queue));
@@ -61,7 +62,7 @@ impl dyn Engine {
     /// True when it was paused.
     pub(crate) async fn resume(&self, queue: &str) -> Result<bool, Error> {
         check_name("queue", queue)?;
-        self.unset(&SettingKind::Pause.of(queue)).await
+        self.unset(&Key::Pause(queue.to_owned())).await
     }
 
     /// Resolves when the worker starts no more jobs; when it runs none, once it is gone.
@@ -81,7 +82,8 @@ impl dyn Engine {
         // A worker that is silent for a lease is gone.
         let within = self.lease() + HEARD_WITHIN;
         let order = Bytes::from(instances.join(" "));
-        self.set_setting(SettingKind::Drain, name, order, Some(within * 2)).await?;
+        let drained = Key::Drain(name.to_owned());
+        self.put_entry(&drained, order, None, Some(within * 2), RetryFor::ASKED).await?;
         let has_heard = |workers: &[Value]| {
             let is_meant = |worker: &&Value| instances.iter().any(|instance| worker["instance"] == *instance);
             workers.iter().filter(is_meant).all(|worker| {
@@ -118,16 +120,6 @@ impl dyn Engine {
     pub(crate) async fn workers(&self) -> Result<Vec<Value>, Error> {
         let said = self.announced_workers().await?;
         Ok(said.iter().filter_map(|said| ground::json::read_own(said).ok()).collect())
-    }
-
-    async fn set_setting(
-        &self,
-        kind: SettingKind,
-        name: &str,
-        payload: Bytes,
-        length: Option<Duration>,
-    ) -> Result<(), Error> {
-        Ok(self.set(&kind.of(name), payload, None, length).await?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The promises of a fleet, each checked over every engine.
 
 use super::engine::test_server::{PATIENCE, TestServer};
-use super::engine::{Announcement, Delivery, Refused, RetryFor, SettingKind, Shared, open_memory};
+use super::engine::{Delivery, Group, Key, Refused, RetryFor, Shared, open_memory};
 use super::filter::Filter;
 use super::follow::Follow;
 use super::listed::Listed;
@@ -18,6 +18,7 @@ use super::transition::{Claim, JobEvent};
 use super::watching::JobWatch;
 use super::worker::{Gate, JobFuture, JobHost, JobRun, Worker, WorkerOptions};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use ground::error::ErrorCode;
 use serde_json::json;
 use std::collections::HashSet;

@@ -1,10 +1,11 @@
 //! Starts the runs of schedules. Every member that runs jobs or sets schedules does this, without a leader: a run's job has one
 //! id, whoever submits it. A member that sees that another one was faster submits nothing.
 
-use super::engine::{Engine, Refused, RetryFor, SettingKind, Shared, Stored};
+use super::engine::{CLOSED, Engine, Entry, Group, Key, Refused, RetryFor, Shared, away};
 use super::schedule::{Plan, Schedule};
 use super::submitter::now;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use ground::error::{Error, ErrorCode};
 use ground::random;
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub(crate) async fn keep_schedules(engine: Shared) {
 }
 
 async fn follow(engine: &Shared) -> Result<(), Error> {
-    let mut watch = engine.watch_settings(SettingKind::Schedule).await?;
+    let mut watch = engine.changes(&Group::Schedules).await?;
     let mut connections = engine.connections();
     connections.mark_unchanged();
     let mut known = read_all(engine).await?;
@@ -51,7 +52,10 @@ async fn follow(engine: &Shared) -> Result<(), Error> {
         }
         tokio::select! {
             () = tokio::time::sleep(sleep) => {}
-            name = watch.next() => reread_one(engine, &mut known, &name?).await?,
+            told = watch.next() => {
+                let (key, _) = told.ok_or_else(|| away(CLOSED))?;
+                reread_one(engine, &mut known, key.name()).await?;
+            }
             changed = connections.changed() => {
                 if changed.is_err() {
                     return Ok(());
@@ -95,7 +99,7 @@ async fn start_due(engine: &Shared, known: &mut Known, id: &str) -> Result<Plan,
 }
 
 async fn reread_one(engine: &Shared, known: &mut Known, id: &str) -> Result<(), Error> {
-    match engine.setting(&SettingKind::Schedule.of(id), RetryFor::ASKED).await? {
+    match engine.present(&Key::Schedule(id.to_owned()), RetryFor::ASKED).await? {
         Some(stored) => known.extend(parsed(id.to_owned(), &stored)),
         None => drop(known.remove(id)),
     }
@@ -103,12 +107,12 @@ async fn reread_one(engine: &Shared, known: &mut Known, id: &str) -> Result<(), 
 }
 
 async fn read_all(engine: &Shared) -> Result<Known, Error> {
-    let found = engine.settings(SettingKind::Schedule).await?;
+    let found = engine.settings(&Group::Schedules).await?;
     Ok(found.into_iter().filter_map(|(id, stored)| parsed(id, &stored)).collect())
 }
 
 /// `None`: a newer version wrote it.
-fn parsed(id: String, stored: &Stored) -> Option<(String, (Schedule, u64))> {
+fn parsed(id: String, stored: &Entry) -> Option<(String, (Schedule, u64))> {
     let schedule: Schedule = ground::json::read_own(&stored.payload).ok()?;
     Some((id, (schedule, stored.revision)))
 }
@@ -118,12 +122,13 @@ impl dyn Engine {
     pub(crate) async fn write_schedule(&self, schedule: &Schedule, over: Option<u64>) -> Result<(), Refused> {
         let payload = serde_json::to_vec(schedule)
             .map_err(|error| Error::invalid_option("job", format!("can't be written as JSON: {error}")))?;
-        self.set(&SettingKind::Schedule.of(&schedule.id), Bytes::from(payload), over, None).await
+        let key = Key::Schedule(schedule.id.clone());
+        self.put_entry(&key, Bytes::from(payload), over, None, RetryFor::ASKED).await.map(drop)
     }
 
     /// All schedules, and when each runs next.
     pub(crate) async fn schedules(&self) -> Result<Vec<(Schedule, Option<u64>)>, Error> {
-        let found = self.settings(SettingKind::Schedule).await?;
+        let found = self.settings(&Group::Schedules).await?;
         let schedules = found.into_iter().filter_map(|(id, stored)| parsed(id, &stored));
         Ok(schedules
             .map(|(_, (schedule, _))| {

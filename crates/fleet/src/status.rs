@@ -1,7 +1,7 @@
 //! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
 //! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
-use super::engine::{Announcement, Engine, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
+use super::engine::{Engine, Group, Key, Queued, RetryFor, Room, Rooms, Waiting};
 use super::listed::Listed;
 use super::presence::queues_of;
 use super::record::{JobRecord, JobState};
@@ -75,13 +75,9 @@ impl dyn Engine {
             ..FleetStatus::default()
         };
         // All at once: a slow link costs a few round trips, not one for each question.
-        let (rooms, workers, pauses, stuck) = try_join4(
-            self.rooms(),
-            self.workers(),
-            self.settings(SettingKind::Pause),
-            self.without_message(),
-        )
-        .await?;
+        let (rooms, workers, pauses, stuck) =
+            try_join4(self.rooms(), self.workers(), self.settings(&Group::Pauses), self.without_message())
+                .await?;
         (status.workers, status.stuck) = (workers, stuck);
         let mut known: BTreeSet<String> = pauses.keys().cloned().collect();
         known.extend(queues_of(&status.workers));
@@ -158,8 +154,6 @@ impl dyn Engine {
             Some(key) => self.key_holders(key).await?,
             None => Vec::new(),
         };
-        let key_holders: Vec<String> =
-            key_holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
         let (runs, leases) = (&view.rooms.records, &view.rooms.leases);
         let records_room = view.rooms.all.get(runs);
         let is_full = |stream: &String| view.rooms.all.get(stream).is_some_and(|room| room.is_full);
@@ -181,7 +175,7 @@ impl dyn Engine {
         if let Some(known) = holds.get(provider) {
             return Ok(*known);
         }
-        let is_held = self.announced(&Announcement::Hold(provider.to_owned())).await?.is_some();
+        let is_held = self.present(&Key::Hold(provider.to_owned()), RetryFor::ASKED).await?.is_some();
         holds.insert(provider.to_owned(), is_held);
         Ok(is_held)
     }

@@ -10,6 +10,7 @@ use ground::error::{Error, ErrorCode};
 use ground::os::within;
 use ground::random;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The holder ends its tree and says so; a holder that was lost is replaced by one that does. A holder that does neither for a
@@ -176,7 +177,7 @@ impl dyn Engine {
     }
 
     /// Cancels; resolves with the record once the job is over. A holder that does not answer for long is not waited for.
-    pub(crate) async fn cancel(&self, id: &str, is_forced: bool) -> Result<JobRecord, Error> {
+    pub(crate) async fn cancel(self: &Arc<Self>, id: &str, is_forced: bool) -> Result<JobRecord, Error> {
         let mut is_forced = is_forced;
         loop {
             let kept = self.look_up(id).await?;
@@ -224,13 +225,13 @@ impl dyn Engine {
     }
 
     /// `None`: its holder did not answer for long.
-    async fn until_over(&self, id: &str) -> Result<Option<JobRecord>, Error> {
+    async fn until_over(self: &Arc<Self>, id: &str) -> Result<Option<JobRecord>, Error> {
         let waiting = self.settled(id);
         within(self.lease() + CANCEL_MARGIN, waiting).await.transpose()
     }
 
     /// The record of the job once it is over.
-    pub(crate) async fn settled(&self, id: &str) -> Result<JobRecord, Error> {
+    pub(crate) async fn settled(self: &Arc<Self>, id: &str) -> Result<JobRecord, Error> {
         let mut watch = self.watch_record(id).await?;
         loop {
             match watch.next().await? {

@@ -1,20 +1,15 @@
 //! The interface of an engine, and the guarantee of each call.
 
 use super::lane::Lane;
-use super::value::{
-    Announcement, Found, JobPage, Kept, LeaseSlot, LogBatch, Queued, Refused, RetryFor, Rooms, Setting,
-    SettingKind, Stored, TakenPlace, Waiting,
-};
+use super::value::{Entry, Group, JobPage, Key, LogBatch, Queued, Refused, RetryFor, Rooms, Waiting};
 use crate::filter::Filter;
-use crate::listed::Listed;
 use crate::name::MAX_PRIORITY;
-use crate::record::JobRecord;
 use crate::spec::JobSpec;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use ground::error::Error;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +26,7 @@ pub(crate) fn classes() -> impl Iterator<Item = u8> {
 
 /// Everything that a fleet needs of its engine.
 #[async_trait]
-pub(crate) trait Engine: Queue + Records + Settings + Logs + Leases + Objects {
+pub(crate) trait Engine: Queue + Entries + Logs + Objects {
     /// A job whose holder is silent for so long is given to another worker.
     fn lease(&self) -> Duration;
 
@@ -112,68 +107,39 @@ pub(crate) trait Queue: Send + Sync + 'static {
     async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error>;
 }
 
-/// The records of jobs.
+/// Short values by their keys: records of jobs, settings, places of keys, announcements. A removed one is an entry without a
+/// text, which expires.
 #[async_trait]
-pub(crate) trait Records: Send + Sync + 'static {
-    async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error>;
+pub(crate) trait Entries: Send + Sync + 'static {
+    async fn entry(&self, key: &Key, retry_for: RetryFor) -> Result<Option<Entry>, Error>;
 
-    /// Writes over the revision (0: there must be none). Says `Conflict` when the record is another one by now. An answer that
-    /// was lost is made good by reading the record back: nobody else writes the same bytes.
-    async fn write_record(&self, record: &JobRecord, over: u64, retry_for: RetryFor)
-    -> Result<Kept, Refused>;
-
-    /// The record as it is shown, also when a newer version wrote it.
-    async fn read_listed(&self, id: &str) -> Result<Option<Listed>, Error>;
-
-    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
-    async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error>;
-
-    /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
-    fn records_from(&self, from: u64) -> BoxStream<'static, Result<Found, Error>>;
-
-    /// Removes the record, unless it was written since.
-    async fn drop_record(&self, kept: &Kept) -> Result<bool, Error>;
-
-    async fn watch_record(&self, id: &str) -> Result<Box<dyn RecordWatch>, Error>;
-}
-
-/// Tells of a record's changes: first of the record as it is, then of what follows. Some in between may be left out.
-#[async_trait]
-pub(crate) trait RecordWatch: Send {
-    /// The next state of the record; `None` as long as there is none at all. Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<Option<Kept>, Error>;
-}
-
-/// Facts that operators set for the whole fleet. Everybody reads them, and hears of their changes.
-#[async_trait]
-pub(crate) trait Settings: Send + Sync + 'static {
-    async fn setting(&self, what: &Setting, retry_for: RetryFor) -> Result<Option<Stored>, Error>;
-
-    /// All settings of a kind, by name.
-    async fn settings(&self, kind: SettingKind) -> Result<BTreeMap<String, Stored>, Error>;
-
-    /// Writes over the revision (0: there must be none; `None`: whatever there is). It expires after `length`, if there is one.
-    async fn set(
+    /// Writes over the revision (0: there must be none; `None`: whatever there is). Says `Conflict` when the entry is another one
+    /// by now. It expires after `length`, if there is one. An answer that was lost is made good by reading the entry back: nobody
+    /// else writes the same bytes. Returns the new revision.
+    async fn put_entry(
         &self,
-        what: &Setting,
+        key: &Key,
         payload: Bytes,
         over: Option<u64>,
         length: Option<Duration>,
-    ) -> Result<(), Refused>;
+        retry_for: RetryFor,
+    ) -> Result<u64, Refused>;
 
-    /// True when there was one.
-    async fn unset(&self, what: &Setting) -> Result<bool, Error>;
+    /// Takes the entry out, unless it was written since this revision.
+    async fn drop_entry(&self, key: &Key, up_to: u64) -> Result<bool, Error>;
+
+    /// The entries of a group from this revision on, in their order. A moment old, maybe.
+    fn entries(&self, group: &Group, from: u64) -> BoxStream<'static, Result<(Key, Entry), Error>>;
+
+    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
+    async fn last_records(&self, ids: &[&str]) -> Result<Vec<(String, Entry)>, Error>;
 
     /// Tells of changes from now on. Changes while the engine is away are not told.
-    async fn watch_settings(&self, kind: SettingKind) -> Result<Box<dyn SettingWatch>, Error>;
+    async fn changes(&self, group: &Group) -> Result<Changes, Error>;
 }
 
-/// Tells that a setting was changed.
-#[async_trait]
-pub(crate) trait SettingWatch: Send {
-    /// The name of a setting that was changed; fails when there will be no more. Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<String, Error>;
-}
+/// Entries that were changed; ends when there will be no more. Dropping a future of it loses nothing.
+pub(crate) type Changes = BoxStream<'static, (Key, Entry)>;
 
 /// Logs of attempts: batches of events in order, read by any number of readers from any point on.
 #[async_trait]
@@ -211,52 +177,6 @@ pub(crate) trait LogReader: Send {
 
     /// Releases what the engine keeps for this reader. Further reading creates it anew.
     fn close(&mut self) {}
-}
-
-/// Messages that expire unless they are renewed: the presence of workers, places of keys, holds of providers.
-#[async_trait]
-pub(crate) trait Leases: Send + Sync + 'static {
-    /// Takes the place, or holds it for longer. False when it is another's.
-    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error>;
-
-    /// Takes a place that is free; `None` when somebody has it.
-    async fn take_lease(
-        &self,
-        place: Announcement,
-        payload: Bytes,
-        holder: &str,
-        length: Duration,
-    ) -> Result<Option<LeaseSlot>, Error> {
-        let mut slot = LeaseSlot { place, holder: holder.to_owned(), revision: 0, length };
-        Ok(self.hold_place(&mut slot, payload).await?.then_some(slot))
-    }
-
-    /// Free at once, for the next one. Never another's: it is written over what is ours.
-    async fn drop_lease(&self, slot: &LeaseSlot);
-
-    /// The places that are taken: of a key, or of all keys. A moment old, maybe.
-    async fn places(&self, key: Option<&str>) -> Result<Vec<TakenPlace>, Error>;
-
-    /// Numbers of the key's places that are taken. A moment old, maybe.
-    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
-        Ok(self.places(Some(key)).await?.into_iter().map(|place| place.number).collect())
-    }
-
-    /// The jobs that hold the places of a key.
-    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error> {
-        Ok(self.places(Some(key)).await?.into_iter().map(|place| place.holder).collect())
-    }
-
-    /// Stores an announcement that expires after `length`, in place of any earlier one.
-    async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error>;
-
-    async fn forget(&self, what: &Announcement);
-
-    /// The announcement, if it has not expired.
-    async fn announced(&self, what: &Announcement) -> Result<Option<Bytes>, Error>;
-
-    /// The announcements of all workers.
-    async fn announced_workers(&self) -> Result<Vec<Bytes>, Error>;
 }
 
 /// Whole files and long texts by name.

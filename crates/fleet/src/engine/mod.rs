@@ -5,22 +5,22 @@
 //! | trait | promise |
 //! |---|---|
 //! | `Queue`: put, pull, beat, finish | at least once; a message whose holder is silent for a lease is redelivered |
-//! | `Records`: read, write | compare-and-swap on the revision, read at the leader |
-//! | `Settings`: set, watch | durable; a change is told to everybody who is connected |
+//! | `Entries`: put, watch | compare-and-swap on the revision, read at the leader; may expire; a change is told to everybody who is connected |
 //! | `Logs`: append, read | in order, kept, any number of readers from any cursor |
-//! | `Leases`: take, renew | expires unless it is renewed |
 //! | `Objects`: put, get | whole, checked by its digest |
 //!
 //! A call waits while the engine is away for a moment, and repeats itself: messages have ids, and a swap whose answer was lost
 //! is read back. `connections` counts connections, so that a listener knows that it may have missed something.
 
+mod entries;
 mod interface;
 mod lane;
 mod memory;
 mod nats;
 mod value;
 
-pub(crate) use interface::{Engine, LogReader, RecordWatch, SettingWatch, Shared, classes};
+pub(crate) use entries::RecordWatch;
+pub(crate) use interface::{Changes, Engine, LogReader, Shared, classes};
 pub(crate) use lane::{Delivery, Lane};
 pub(crate) use memory::open as open_memory;
 #[cfg(test)]
@@ -28,6 +28,6 @@ pub(crate) use nats::test_server;
 pub use nats::{Access, ServerPlaces};
 pub(crate) use nats::{Local, connect};
 pub(crate) use value::{
-    Announcement, Found, JobPage, Kept, LeaseSlot, Queued, Refused, RetryFor, Room, Rooms, SettingKind,
-    Stored, Waiting, is_too_long,
+    CLOSED, Entry, Found, Group, JobPage, Kept, Key, Place, Queued, Refused, RetryFor, Room, Rooms, Waiting,
+    away, is_too_long,
 };

@@ -7,9 +7,13 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+/// Records of ended jobs, logs and artifacts expire after this time.
+pub(crate) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Longest wait for an engine that is away.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +25,15 @@ impl RetryFor {
     /// Work is lost when it is given up.
     pub(crate) const WORK: RetryFor = RetryFor(Duration::from_secs(600));
 }
+
+/// The error for an engine that does not answer.
+pub(crate) fn away(why: impl Display) -> Error {
+    let message = format!("the nats-server does not answer ({why}): is it running?");
+    Error::new(ErrorCode::FleetUnreachable, message)
+}
+
+/// The reason for the end of a watch.
+pub(crate) const CLOSED: &str = "the connection was closed";
 
 pub(crate) fn no_object(name: &str) -> Error {
     Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}; it may have been removed"))
@@ -107,44 +120,98 @@ pub(crate) struct Found {
     pub stored_at: SystemTime,
 }
 
-/// A kind of fact that operators set for the whole fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum SettingKind {
+/// The name of an entry. Keys of a kind are next to each other in their order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Key {
+    /// The record of a job.
+    Record(String),
     /// A queue whose jobs are not started.
-    Pause,
+    Pause(String),
     /// A worker that is to drain.
-    Drain,
+    Drain(String),
     /// A schedule of jobs.
-    Schedule,
+    Schedule(String),
+    /// The presence of a worker, by its instance: several may have one name.
+    Worker(String),
+    /// One of the places that jobs of a key share.
+    Place(String, u32),
+    /// A provider that all workers leave alone for a while.
+    Hold(String),
 }
 
-impl SettingKind {
-    pub(crate) fn as_str(self) -> &'static str {
+impl Key {
+    /// Id of the job, or name of the queue, worker, schedule, key or provider.
+    pub(crate) fn name(&self) -> &str {
         match self {
-            SettingKind::Pause => "pause",
-            SettingKind::Drain => "drain",
-            SettingKind::Schedule => "schedule",
+            Key::Record(name) | Key::Pause(name) | Key::Drain(name) | Key::Schedule(name) => name,
+            Key::Worker(name) | Key::Place(name, _) | Key::Hold(name) => name,
         }
     }
 
-    /// The setting of this kind for this queue, worker or schedule.
-    pub(crate) fn of(self, name: &str) -> Setting {
-        Setting { kind: self, name: name.to_owned() }
+    /// Number of the place.
+    pub(crate) fn number(&self) -> Option<u32> {
+        if let Key::Place(_, number) = self { Some(*number) } else { None }
     }
 }
 
-/// The name of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Setting {
-    pub kind: SettingKind,
-    pub name: String,
+/// Entries that are listed or watched together.
+#[derive(Clone, Debug)]
+pub(crate) enum Group {
+    Records,
+    Pauses,
+    Drains,
+    Schedules,
+    Workers,
+    /// The places of all keys.
+    Places,
+    PlacesOf(String),
+    One(Key),
 }
 
-/// A setting as it was found.
+impl Group {
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        match (self, key) {
+            (Group::One(one), key) => one == key,
+            (Group::PlacesOf(wanted), Key::Place(key, _)) => wanted == key,
+            (Group::Records, Key::Record(_))
+            | (Group::Pauses, Key::Pause(_))
+            | (Group::Drains, Key::Drain(_))
+            | (Group::Schedules, Key::Schedule(_))
+            | (Group::Workers, Key::Worker(_))
+            | (Group::Places, Key::Place(..)) => true,
+            _ => false,
+        }
+    }
+
+    /// The first key that a group can have.
+    pub(crate) fn first(&self) -> Key {
+        let none = String::new();
+        match self {
+            Group::Records => Key::Record(none),
+            Group::Pauses => Key::Pause(none),
+            Group::Drains => Key::Drain(none),
+            Group::Schedules => Key::Schedule(none),
+            Group::Workers => Key::Worker(none),
+            Group::Places => Key::Place(none, 0),
+            Group::PlacesOf(key) => Key::Place(key.clone(), 0),
+            Group::One(key) => key.clone(),
+        }
+    }
+}
+
+/// A value under a key, as it was found or written.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct Entry {
     pub payload: Bytes,
     pub revision: u64,
+    /// By the engine's clock.
+    pub stored_at: SystemTime,
+}
+
+impl Entry {
+    pub(crate) fn is_removed(&self) -> bool {
+        self.payload.is_empty()
+    }
 }
 
 /// Some events of an attempt.
@@ -161,31 +228,12 @@ pub(crate) struct LogBatch {
     pub stored_at: u64,
 }
 
-/// The name of a message that expires unless it is renewed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Announcement {
-    /// The presence of a worker, by its instance: several may have one name.
-    Worker(String),
-    /// One of the places that jobs of a key share.
-    Place { key: String, number: u32 },
-    /// A provider that all workers leave alone for a while.
-    Hold(String),
-}
-
-/// One of the places of a key that are taken.
-pub(crate) struct TakenPlace {
-    pub key: String,
-    pub number: u32,
-    /// Id of the job that has it.
-    pub holder: Bytes,
-}
-
-/// A place that was taken. It ends unless it is renewed in time.
+/// A place of a key that was taken. It ends unless it is renewed in time.
 #[derive(Clone, Debug)]
-pub(crate) struct LeaseSlot {
-    pub place: Announcement,
-    /// Id of this holder alone.
-    pub holder: String,
+pub(crate) struct Place {
+    pub key: Key,
+    /// Name of this holder alone, and the id of its job.
+    pub payload: Bytes,
     pub revision: u64,
     pub length: Duration,
 }

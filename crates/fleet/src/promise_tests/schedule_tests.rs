@@ -25,7 +25,7 @@ async fn a_schedule_starts_each_run_once_however_many_keep_it(engine: Shared) {
     keepers.drain(..4).for_each(|keeper| keeper.abort());
     let runs = host.runs();
     within(until(runs + 2)).await;
-    assert!(engine.unset(&SettingKind::Schedule.of("tick")).await.unwrap());
+    assert!(engine.unset(&Key::Schedule("tick".into())).await.unwrap());
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let found = all_listed(&engine).await;
     let ids: HashSet<String> = found.iter().map(|record| record.id().to_owned()).collect();

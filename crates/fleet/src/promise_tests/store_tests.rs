@@ -105,18 +105,18 @@ async fn a_log_keeps_its_order_and_has_a_repeated_batch_once(engine: Shared) {
 }
 
 async fn a_place_has_one_holder_until_it_expires(engine: Shared) {
-    let place = || Announcement::Place { key: "k".to_owned(), number: 0 };
-    let job = || Bytes::from("job");
-    let mut slot = engine.take_lease(place(), job(), "one", LEASE).await.unwrap().unwrap();
-    assert!(engine.take_lease(place(), job(), "two", LEASE).await.unwrap().is_none());
-    assert!(engine.hold_place(&mut slot, job()).await.unwrap());
-    assert_eq!(engine.key_holders("k").await.unwrap(), [job()]);
-    engine.drop_lease(&slot).await;
-    let second = engine.take_lease(place(), job(), "two", LEASE).await.unwrap();
-    assert!(second.is_some(), "free at once");
-    assert!(!engine.hold_place(&mut slot, job()).await.unwrap(), "it is another's");
+    let take =
+        async |holder| engine.take_place(Key::Place("k".into(), 0), holder, "a job", LEASE).await.unwrap();
+    let mut place = take("one").await.unwrap();
+    assert!(take("two").await.is_none());
+    assert!(engine.hold_place(&mut place).await.unwrap());
+    assert_eq!(engine.key_holders("k").await.unwrap(), ["a job"]);
+    engine.drop_place(&place).await;
+    assert!(take("two").await.is_some(), "free at once");
+    assert!(!engine.hold_place(&mut place).await.unwrap(), "it is another's");
+    engine.drop_place(&place).await;
     let expired = async {
-        while engine.take_lease(place(), job(), "three", LEASE).await.unwrap().is_none() {
+        while take("three").await.is_none() {
             tokio::time::sleep(LEASE / 10).await;
         }
     };
@@ -159,25 +159,29 @@ async fn the_same_id_is_the_same_job(engine: Shared) {
 }
 
 async fn a_setting_is_written_over_the_revision_that_was_read_and_expires(engine: Shared) {
-    let what = SettingKind::Schedule.of("a.b/c");
-    let read = async || engine.setting(&what, RetryFor::ASKED).await.unwrap();
+    let what = Key::Schedule("a.b/c".into());
+    let read = async || engine.present(&what, RetryFor::ASKED).await.unwrap();
+    let put = async |text: &'static str, over, length| {
+        engine.put_entry(&what, Bytes::from_static(text.as_bytes()), over, length, RetryFor::ASKED).await
+    };
     assert!(read().await.is_none());
-    let mut watch = engine.watch_settings(SettingKind::Schedule).await.unwrap();
-    engine.set(&what, Bytes::from_static(b"one"), Some(0), None).await.unwrap();
-    assert_eq!(within(watch.next()).await.unwrap(), "a.b/c");
-    let first = read().await.unwrap();
-    engine.set(&what, Bytes::from_static(b"two"), Some(first.revision), None).await.unwrap();
-    let late = engine.set(&what, Bytes::from_static(b"three"), Some(first.revision), None).await;
+    let mut changes = engine.changes(&Group::Schedules).await.unwrap();
+    let revision = put("one", Some(0), None).await.unwrap();
+    let (key, entry) = within(changes.next()).await.unwrap();
+    assert_eq!((key.name(), entry.revision, &entry.payload[..]), ("a.b/c", revision, &b"one"[..]));
+    assert_eq!(read().await.unwrap().revision, revision);
+    put("two", Some(revision), None).await.unwrap();
+    let late = put("three", Some(revision), None).await;
     assert!(matches!(late, Err(Refused::Conflict)));
-    let all = engine.settings(SettingKind::Schedule).await.unwrap();
+    let all = engine.settings(&Group::Schedules).await.unwrap();
     assert_eq!(
         all.into_iter().map(|(name, stored)| (name, stored.payload)).collect::<Vec<_>>(),
         [("a.b/c".to_owned(), Bytes::from_static(b"two"))]
     );
-    assert!(engine.settings(SettingKind::Pause).await.unwrap().is_empty());
+    assert!(engine.settings(&Group::Pauses).await.unwrap().is_empty());
     assert!(engine.unset(&what).await.unwrap() && read().await.is_none());
     assert!(!engine.unset(&what).await.unwrap());
-    engine.set(&what, Bytes::from_static(b"short"), None, Some(Duration::from_secs(1))).await.unwrap();
+    put("short", None, Some(Duration::from_secs(1))).await.unwrap();
     let gone = async {
         while read().await.is_some() {
             tokio::time::sleep(Duration::from_millis(50)).await;

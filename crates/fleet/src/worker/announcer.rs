@@ -2,7 +2,7 @@
 
 use super::attempts::Attempts;
 use super::options::WorkerOptions;
-use crate::engine::{Announcement, Shared};
+use crate::engine::{Key, Shared};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Announcer {
     engine: Shared,
-    presence: Announcement,
+    presence: Key,
     /// The facts that stay the same.
     facts: Value,
     /// The time of the next announcement.
@@ -34,7 +34,7 @@ impl Announcer {
             "handlers": options.host.handlers(),
             "agents": options.host.runs_agents(),
         });
-        let presence = Announcement::Worker(instance.to_owned());
+        let presence = Key::Worker(instance.to_owned());
         Announcer { engine, presence, facts, due: Instant::now(), told: Vec::new() }
     }
 

@@ -7,14 +7,13 @@ use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
 use super::outcome::is_full;
 use super::parking::Parking;
-use crate::engine::{Announcement, Delivery, LeaseSlot, RetryFor, is_too_long};
+use crate::engine::{Delivery, Key, Place, RetryFor, is_too_long};
 use crate::fault::{JobFault, no_random};
 use crate::record::{JobRecord, JobState};
 use crate::retry_table::Consequence;
 use crate::spec::JobSpec;
 use crate::submitter::now;
 use crate::transition::JobEvent;
-use bytes::Bytes;
 use git::{Checkout, GitPlace, Leaving};
 use ground::error::Error;
 use ground::random;
@@ -64,10 +63,10 @@ impl Attempt {
         if self.job.until.is_none() && self.parking.has(&key) {
             return self.parking.wait_for_place(&key, delivery).await;
         }
-        match self.take_slot(&key, &spec).await {
-            Ok(Some(slot)) => {
-                let held = self.hold(&delivery, spec, Some(slot.clone())).await;
-                self.job.engine.drop_lease(&slot).await;
+        match self.take_place(&key, &spec).await {
+            Ok(Some(place)) => {
+                let held = self.hold(&delivery, spec, Some(place.clone())).await;
+                self.job.engine.drop_place(&place).await;
                 if held != Err(NotRun::Anything) {
                     self.parking.on_free(&key);
                 }
@@ -98,22 +97,22 @@ impl Attempt {
 
     /// Delay of a job whose provider is at its usage limit.
     async fn held_back(&self, spec: &JobSpec) -> Option<Duration> {
-        let hold = Announcement::Hold(spec.provider.clone()?);
-        let held = self.job.engine.announced(&hold).await.ok()??;
-        let millis: u64 = std::str::from_utf8(&held).ok()?.parse().ok()?;
+        let hold = Key::Hold(spec.provider.clone()?);
+        let held = self.job.engine.present(&hold, RetryFor::ASKED).await.ok()??;
+        let millis: u64 = std::str::from_utf8(&held.payload).ok()?.parse().ok()?;
         Some((Duration::from_millis(millis) / 4).clamp(Duration::from_millis(250), MAX_HOLD_DELAY))
     }
 
     /// A place of the job's key; `None` when none is free.
-    async fn take_slot(&self, key: &str, spec: &JobSpec) -> Result<Option<LeaseSlot>, Error> {
+    async fn take_place(&self, key: &str, spec: &JobSpec) -> Result<Option<Place>, Error> {
         let holder = random::key::<12>().ok_or_else(no_random)?;
         // One question tells them all; a place that is taken costs two.
         let taken =
             if spec.key_limit > 2 { self.job.engine.places_taken(key).await? } else { HashSet::new() };
         for number in (0..spec.key_limit).filter(|number| !taken.contains(number)) {
-            let place = Announcement::Place { key: key.to_owned(), number };
-            let payload = Bytes::from(spec.id.clone());
-            let taken = self.job.engine.take_lease(place, payload, &holder, self.job.engine.lease()).await?;
+            let place = Key::Place(key.to_owned(), number);
+            let engine = &self.job.engine;
+            let taken = engine.take_place(place, &holder, &spec.id, engine.lease()).await?;
             if taken.is_some() {
                 return Ok(taken);
             }
@@ -125,7 +124,7 @@ impl Attempt {
         &mut self,
         delivery: &Arc<Delivery>,
         spec: Arc<JobSpec>,
-        slot: Option<LeaseSlot>,
+        place: Option<Place>,
     ) -> Result<(), NotRun> {
         let begun = Instant::now();
         let claimed = self.job.claim(delivery, &spec).await?;
@@ -137,7 +136,7 @@ impl Attempt {
             id: run.id.clone(),
             token: run.book.token.clone(),
             delivery: self.job.delivery.clone(),
-            slot,
+            place,
             tell,
         };
         let keeper = ground::task::spawn(keeper.run(begun));

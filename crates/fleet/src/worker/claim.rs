@@ -179,7 +179,7 @@ impl Candidate {
     async fn is_run_elsewhere(&self, spec: &JobSpec) -> bool {
         let Some(key) = spec.key.as_ref().filter(|_| self.until.is_some()) else { return false };
         let holders = self.engine.key_holders(key).await;
-        holders.map_or(true, |holders| holders.iter().filter(|id| **id == spec.id.as_bytes()).count() > 1)
+        holders.map_or(true, |holders| holders.iter().filter(|id| **id == spec.id).count() > 1)
     }
 }
 

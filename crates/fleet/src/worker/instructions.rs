@@ -2,7 +2,8 @@
 //! each change, and when the engine was away.
 
 use super::order::Order;
-use crate::engine::{RetryFor, SettingKind, SettingWatch, Shared};
+use crate::engine::{CLOSED, Changes, Group, Key, RetryFor, Shared, away};
+use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use ground::error::Error;
 use ground::mpsc;
@@ -29,7 +30,7 @@ pub(super) struct Instructions {
 /// The paused ones of these queues.
 pub(super) async fn read_paused(engine: &Shared, queues: &[String]) -> Result<BTreeSet<String>, Error> {
     let asked = queues.iter().map(async |queue| {
-        let found = engine.setting(&SettingKind::Pause.of(queue), RetryFor::WORK).await?;
+        let found = engine.present(&Key::Pause(queue.clone()), RetryFor::WORK).await?;
         Ok::<_, Error>(found.map(|_| queue.clone()))
     });
     Ok(try_join_all(asked).await?.into_iter().flatten().collect())
@@ -45,8 +46,8 @@ impl Instructions {
     }
 
     async fn follow_once(&self) -> Result<(), Error> {
-        let mut pauses = self.engine.watch_settings(SettingKind::Pause).await?;
-        let mut drains = self.engine.watch_settings(SettingKind::Drain).await?;
+        let mut pauses = self.engine.changes(&Group::Pauses).await?;
+        let mut drains = self.engine.changes(&Group::Drains).await?;
         let mut connections = self.engine.connections();
         connections.mark_unchanged();
         let mut is_first = true;
@@ -61,7 +62,7 @@ impl Instructions {
                 *known = paused;
                 is_news
             });
-            let drain = self.engine.setting(&SettingKind::Drain.of(&self.worker), RetryFor::ASKED).await?;
+            let drain = self.engine.present(&Key::Drain(self.worker.to_string()), RetryFor::ASKED).await?;
             if drain.is_some_and(|drain| {
                 drain.payload.split(|&byte| byte == b' ').any(|instance| instance == self.instance.as_bytes())
             }) {
@@ -75,20 +76,22 @@ impl Instructions {
     /// Resolves when something is to be read again.
     async fn hear(
         &self,
-        pauses: &mut Box<dyn SettingWatch>,
-        drains: &mut Box<dyn SettingWatch>,
+        pauses: &mut Changes,
+        drains: &mut Changes,
         connections: &mut watch::Receiver<u64>,
     ) -> Result<(), Error> {
         let late = tokio::time::Instant::now() + REREAD_EVERY;
         loop {
             tokio::select! {
-                queue = pauses.next() => {
-                    if self.queues.contains(&queue?) {
+                told = pauses.next() => {
+                    let (queue, _) = told.ok_or_else(|| away(CLOSED))?;
+                    if self.queues.iter().any(|own| own == queue.name()) {
                         return Ok(());
                     }
                 }
-                worker = drains.next() => {
-                    if *worker? == *self.worker {
+                told = drains.next() => {
+                    let (worker, _) = told.ok_or_else(|| away(CLOSED))?;
+                    if worker.name() == &*self.worker {
                         return Ok(());
                     }
                 }

@@ -1,10 +1,9 @@
 //! Holds a job for its attempt: renews the lease and the key's place, and watches the record. It is a task of its own, so that
 //! a wait in the work or in the commit does not delay a renewal.
 
-use crate::engine::{Delivery, LeaseSlot, RecordWatch, RetryFor, Shared};
+use crate::engine::{Delivery, Place, RecordWatch, RetryFor, Shared};
 use crate::lease::{Beat, Lease};
 use crate::record::{JobRecord, JobState};
-use bytes::Bytes;
 use ground::os::sleep_until;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +27,7 @@ pub(super) struct Keeper {
     pub token: String,
     /// The delivery that holds the job; the server may have redelivered it to this worker.
     pub delivery: watch::Receiver<Arc<Delivery>>,
-    pub slot: Option<LeaseSlot>,
+    pub place: Option<Place>,
     pub tell: watch::Sender<Standing>,
 }
 
@@ -48,9 +47,9 @@ impl Keeper {
                         return;
                     }
                     self.beat().await;
-                    if let Some(slot) = &mut self.slot {
+                    if let Some(place) = &mut self.place {
                         // A place that is lost limits one job less; it fences nothing.
-                        let _ = self.engine.hold_place(slot, Bytes::from(self.id.to_string())).await;
+                        let _ = self.engine.hold_place(place).await;
                     }
                 }
                 () = sleep_until(watched_from) => {
@@ -114,7 +113,7 @@ impl Keeper {
     }
 }
 
-async fn hear(watch: &mut Option<Box<dyn RecordWatch>>) -> Option<JobRecord> {
+async fn hear(watch: &mut Option<RecordWatch>) -> Option<JobRecord> {
     match watch {
         Some(open) => match open.next().await {
             Ok(kept) => kept.map(|kept| kept.record),

@@ -2,7 +2,7 @@
 
 use super::artifacts;
 use super::job_run::JobRun;
-use crate::engine::{Announcement, is_too_long};
+use crate::engine::{Key, is_too_long};
 use crate::fault::JobFault;
 use crate::name::artifact_object;
 use crate::record::{Artifact, LogEnd};
@@ -64,7 +64,7 @@ impl JobRun {
         let record = self.book.record().await;
         let consequence = consequence.unwrap_or_else(|| consequence_of(&fault, record.spent, record.waits));
         if let (Consequence::Wait(length), Some(provider)) = (&consequence, &self.spec.provider) {
-            let hold = Announcement::Hold(provider.clone());
+            let hold = Key::Hold(provider.clone());
             let payload = Bytes::from(length.as_millis().to_string());
             // When it can't be told, each worker finds out for itself.
             let _ = self.engine.announce(&hold, payload, *length).await;

@@ -6,13 +6,13 @@
 
 use super::lot::{Lot, Parked};
 use super::spread::Spread;
-use crate::engine::{Delivery, Shared};
+use crate::engine::{Delivery, Group, Shared};
 use crate::presence::may_run;
 use crate::retry_table::refusal_delay;
 use ground::error::Error;
 use ground::lock::lock;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -191,16 +191,16 @@ impl Parking {
             lot.sweep(Instant::now());
             lot.keys()
         };
-        let mut all: HashMap<String, HashSet<u32>> = HashMap::new();
+        let mut all: HashMap<String, usize> = HashMap::new();
         let are_many = keys.len() > MOST_QUESTIONS;
         if are_many {
-            for place in self.engine.places(None).await? {
-                all.entry(place.key).or_default().insert(place.number);
+            for (place, _) in self.engine.places(&Group::Places).await? {
+                *all.entry(place.name().to_owned()).or_default() += 1;
             }
         }
         for (key, limit) in &keys {
             let taken = if are_many {
-                all.get(key).map_or(0, HashSet::len)
+                all.get(key).copied().unwrap_or(0)
             } else {
                 self.engine.places_taken(key).await?.len()
             };

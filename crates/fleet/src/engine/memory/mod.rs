@@ -3,12 +3,12 @@
 //!
 //! All state is behind one lock that is never held over an await. Each change raises a counter, which wakes whoever waits.
 
+mod entries;
 mod handle;
 mod lane;
 mod log;
-mod setting;
+mod objects;
 mod state;
-mod store;
 
 use crate::engine::interface::{Engine, Shared};
 use crate::engine::value::{Room, Rooms};

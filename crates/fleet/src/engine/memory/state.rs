@@ -1,16 +1,13 @@
 //! Everything that a fleet in memory holds.
 
-use crate::engine::value::{self, Announcement, Kept, LeaseSlot, LogBatch, Setting};
+use crate::engine::value::{Entry, Group, Key, LogBatch};
 use crate::spec::JobSpec;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::time::{Instant, SystemTime};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Time from which a job may be given out, its sequence, its id.
 type LaneOrder = BTreeSet<(Instant, u64, String)>;
-
-/// Changes of settings that a slow reader can catch up with.
-const MOST_CHANGES: usize = 1000;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -19,23 +16,19 @@ pub(super) struct State {
     pub jobs: HashMap<String, Message>,
     /// Ids of the jobs of each queue and class, by the time from which they may be given out, then by their sequence.
     pub lanes: HashMap<(String, u8), LaneOrder>,
-    pub records: BTreeMap<String, Stored>,
+    pub entries: BTreeMap<Key, Held>,
     /// Specs of jobs that did not get done.
     pub dead: HashMap<String, JobSpec>,
     pub logs: HashMap<String, Vec<LogBatch>>,
-    pub leases: HashMap<Announcement, Lease>,
     pub objects: BTreeMap<String, (Bytes, SystemTime)>,
-    pub settings: BTreeMap<Setting, SettingEntry>,
-    /// The last changes of settings, by their numbers.
-    pub setting_changes: VecDeque<(u64, Setting)>,
 }
 
-pub(super) struct SettingEntry {
-    pub stored: value::Stored,
-    pub until: Option<Instant>,
+pub(super) struct Held {
+    pub entry: Entry,
+    until: Option<Instant>,
 }
 
-impl SettingEntry {
+impl Held {
     pub(super) fn is_live(&self, now: Instant) -> bool {
         self.until.is_none_or(|until| until > now)
     }
@@ -51,17 +44,6 @@ pub(super) struct Message {
     pub stored_at: SystemTime,
 }
 
-pub(super) struct Stored {
-    pub kept: Kept,
-    pub at: SystemTime,
-}
-
-pub(super) struct Lease {
-    pub payload: Bytes,
-    pub holder: Option<String>,
-    pub until: Instant,
-}
-
 impl State {
     pub(super) fn next(&mut self) -> u64 {
         self.last += 1;
@@ -73,42 +55,26 @@ impl State {
         let logs = self.logs.values().flatten();
         let bytes = self.objects.values().map(|(bytes, _)| bytes.len()).sum::<usize>()
             + logs.clone().map(|batch| batch.lines.len()).sum::<usize>();
-        let messages = self.jobs.len() + self.records.len() + self.objects.len() + logs.count();
+        let messages = self.jobs.len() + self.entries.len() + self.objects.len() + logs.count();
         (messages as u64, bytes as u64)
     }
 
-    pub(super) fn setting(&self, what: &Setting) -> Option<&SettingEntry> {
-        self.settings.get(what).filter(|entry| entry.is_live(Instant::now()))
+    pub(super) fn live(&self, key: &Key) -> Option<&Entry> {
+        let held = self.entries.get(key).filter(|held| held.is_live(Instant::now()));
+        held.map(|held| &held.entry)
     }
 
-    pub(super) fn tell_setting(&mut self, what: &Setting) {
-        if self.setting_changes.len() >= MOST_CHANGES {
-            self.setting_changes.pop_front();
-        }
-        let number = self.next();
-        self.setting_changes.push_back((number, what.clone()));
+    /// The entries of a group, those that have expired included.
+    pub(super) fn of_group<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (&'a Key, &'a Held)> {
+        self.entries.range(group.first()..).take_while(|(key, _)| group.has(key))
     }
 
-    pub(super) fn lease(&self, what: &Announcement) -> Option<&Lease> {
-        self.leases.get(what).filter(|lease| lease.until > Instant::now())
-    }
-
-    pub(super) fn live_leases(&self) -> impl Iterator<Item = (&Announcement, &Lease)> {
-        let now = Instant::now();
-        self.leases.iter().filter(move |(_, lease)| lease.until > now)
-    }
-
-    /// Takes the place unless another has it.
-    pub(super) fn hold(&mut self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
-        let is_others = self
-            .lease(&slot.place)
-            .is_some_and(|lease| lease.holder.as_deref() != Some(slot.holder.as_str()));
-        if is_others {
-            return false;
-        }
-        slot.revision = self.next();
-        let lease = Lease { payload, holder: Some(slot.holder.clone()), until: Instant::now() + slot.length };
-        self.leases.insert(slot.place.clone(), lease);
-        true
+    /// Returns the revision.
+    pub(super) fn put(&mut self, key: &Key, payload: Bytes, length: Option<Duration>) -> u64 {
+        let revision = self.next();
+        let entry = Entry { payload, revision, stored_at: SystemTime::now() };
+        let until = length.map(|length| Instant::now() + length);
+        self.entries.insert(key.clone(), Held { entry, until });
+        revision
     }
 }

@@ -8,11 +8,11 @@
 
 use super::batch::{Batch, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT, STALLED_AFTER};
-use super::records::stored_at;
-use super::store::{Asked, Silence, away, denied, headers, refused_by};
+use super::entries::stored_at;
+use super::store::{Asked, Silence, denied, headers, refused_by};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects};
-use crate::engine::value::{RetryFor, no_object, unwritable};
+use crate::engine::value::{RetryFor, away, no_object, unwritable};
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};

@@ -1,9 +1,9 @@
 //! Connects to the server, and checks that it meets the needs of a fleet.
 
-use super::away::away;
 use super::streams::{self, Asked};
 use super::subject::Names;
 use super::trust::{distrust, trusting};
+use crate::engine::value::away;
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
 use ground::error::{Error, ErrorCode};

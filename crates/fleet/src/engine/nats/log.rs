@@ -1,12 +1,11 @@
 //! Logs of attempts: batches of events in order, read by any number of readers from any point on.
 
-use super::away::away;
 use super::batch::Most;
 use super::connection::Nats;
 use super::store::{consumer_refused, terms};
 use super::subject::Names;
 use crate::engine::interface::{LogReader, Logs};
-use crate::engine::value::{LogBatch, Refused, RetryFor};
+use crate::engine::value::{CLOSED, LogBatch, Refused, RetryFor, away};
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_trait::async_trait;
@@ -150,7 +149,7 @@ impl LogReader for Reader {
                 },
                 changed = self.connections.changed() => {
                     if changed.is_err() {
-                        return Err(away("the connection was closed"));
+                        return Err(away(CLOSED));
                     }
                     // The server may have forgotten who reads what.
                     self.reopen();

@@ -1,19 +1,16 @@
 //! NATS JetStream as the engine: its streams are queue, record store, log, lease store and object store. No other module uses
 //! its names.
 
-mod away;
 mod batch;
 mod blob;
 mod connection;
 mod count;
-mod leases;
+mod entries;
 mod local;
 mod log;
 mod put_batch;
 mod queue;
-mod records;
 mod room;
-mod setting;
 mod store;
 mod streams;
 mod subject;

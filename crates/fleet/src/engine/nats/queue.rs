@@ -1,14 +1,14 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
-use super::away::away;
+use super::super::entries::parse;
 use super::batch::{Batch, EVERYTHING, LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
-use super::records::since_epoch;
+use super::entries::since_epoch;
 use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
-use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
+use crate::engine::interface::{Engine as _, Entries as _, Objects as _, Queue};
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{JobPage, Queued, Refused, RetryFor, Waiting};
+use crate::engine::value::{JobPage, Key, Queued, Refused, RetryFor, Waiting, away};
 use crate::filter::Filter;
 use crate::name::{escape, spec_object};
 use crate::spec::JobSpec;
@@ -286,8 +286,8 @@ impl Nats {
     /// Whether the job of this message is over, so that nobody needs its spec.
     async fn is_over(&self, subject: &str) -> bool {
         let Some((_, _, id)) = Names::job_of(subject) else { return false };
-        let found = self.read_record(&id, RetryFor(REQUEST_TIMEOUT)).await;
-        found.is_ok_and(|found| found.is_some_and(|kept| kept.record.state.is_over()))
+        let found = self.entry(&Key::Record(id), RetryFor(REQUEST_TIMEOUT)).await;
+        found.ok().flatten().is_some_and(|entry| parse(&entry).is_ok_and(|record| record.state.is_over()))
     }
 
     /// `None`: the message can't be read. It is given back, or taken off the queue when its job is over.

@@ -1,6 +1,5 @@
 //! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
-pub(super) use super::away::away;
 use super::connection::{Nats, REQUEST_TIMEOUT, answer_within};
 use crate::engine::value::{Refused, RetryFor, TOO_LONG};
 use async_nats::jetstream;

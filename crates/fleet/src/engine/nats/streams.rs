@@ -2,6 +2,7 @@
 //! options.
 
 use super::subject::Names;
+use crate::engine::value::KEPT;
 use crate::lease::DEFAULT_LEASE;
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{
@@ -16,8 +17,6 @@ use std::time::Duration;
 /// The lease of a fleet, in the metadata of its head.
 const LEASE_KEY: &str = "sheepdog-lease-ms";
 
-/// Records of ended jobs, logs and artifacts expire after this time.
-pub(super) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Time in which the servers of a cluster must find each other.
 const CLUSTER_WITHIN: Duration = Duration::from_secs(15);
 /// Time in which another member that sets up the same fleet must be done.

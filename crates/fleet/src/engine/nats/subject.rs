@@ -12,7 +12,7 @@
 //!
 //! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
 
-use crate::engine::value::{Announcement, Setting, SettingKind};
+use crate::engine::value::{Group, Key};
 use crate::name::{digest, escape, unescape};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
@@ -149,11 +149,6 @@ impl Names {
         Some((unescape(queue)?, class.parse().ok()?, unescape(id)?))
     }
 
-    /// The name in the subject of a setting.
-    pub(crate) fn name_of(subject: &str) -> Option<String> {
-        unescape(subject.rsplit('.').next()?)
-    }
-
     pub(crate) fn class(&self, queue: &str, priority: u8) -> String {
         format!("{}.job.{}.{priority}.*", self.prefix, escape(queue))
     }
@@ -169,33 +164,39 @@ impl Names {
         format!("$KV.{}.>", self.run_bucket())
     }
 
-    /// The id of the record that is stored under this subject; `None`: the subject is that of a setting.
-    pub(crate) fn recorded(&self, subject: &str) -> Option<String> {
-        let rest = subject.strip_prefix("$KV.")?.strip_prefix(&self.run_bucket())?.strip_prefix('.')?;
-        if rest.contains('.') { None } else { unescape(rest) }
-    }
-
     /// Settings are stored beside the records, so that their changes are published as well. A job's id has no dot here.
-    pub(crate) fn setting(&self, what: &Setting) -> String {
-        format!("$KV.{}.{}.{}", self.run_bucket(), what.kind.as_str(), escape(&what.name))
+    pub(crate) fn entry(&self, key: &Key) -> String {
+        self.stored(&Group::One(key.clone()))
     }
 
-    pub(crate) fn settings(&self, kind: SettingKind) -> String {
-        format!("$KV.{}.{}.*", self.run_bucket(), kind.as_str())
+    /// Subject filter for a group of entries.
+    pub(crate) fn stored(&self, group: &Group) -> String {
+        let bucket = match group.first() {
+            Key::Worker(_) | Key::Place(..) | Key::Hold(_) => self.lease_bucket(),
+            Key::Record(_) | Key::Pause(_) | Key::Drain(_) | Key::Schedule(_) => self.run_bucket(),
+        };
+        format!("$KV.{bucket}.{}", path(group))
     }
 
-    /// Subject on which the server publishes the changes of settings of this kind.
-    pub(crate) fn settings_told(&self, kind: SettingKind) -> String {
-        format!("{}.record.{}.*", self.prefix, kind.as_str())
+    /// Subject on which the server publishes the changes of these records or settings.
+    pub(crate) fn told(&self, group: &Group) -> String {
+        format!("{}.record.{}", self.prefix, path(group))
     }
 
-    pub(crate) fn record(&self, id: &str) -> String {
-        format!("$KV.{}.{}", self.run_bucket(), escape(id))
-    }
-
-    /// Subject on which the server publishes the changes of a record.
-    pub(crate) fn record_told(&self, id: &str) -> String {
-        format!("{}.record.{}", self.prefix, escape(id))
+    /// The key of the entry that is stored or published under this subject.
+    pub(crate) fn key_of(&self, subject: &str) -> Option<Key> {
+        let parts: Vec<&str> = subject.split('.').skip(2).collect();
+        let name = unescape(parts.get(1).or(parts.first())?)?;
+        Some(match parts[..] {
+            [_] => Key::Record(name),
+            ["pause", _] => Key::Pause(name),
+            ["drain", _] => Key::Drain(name),
+            ["schedule", _] => Key::Schedule(name),
+            ["worker", _] => Key::Worker(name),
+            ["hold", _] => Key::Hold(name),
+            ["key", _, number] => Key::Place(name, number.parse().ok()?),
+            _ => return None,
+        })
     }
 
     pub(crate) fn all_records_told(&self) -> String {
@@ -234,35 +235,27 @@ impl Names {
     pub(crate) fn all_leases(&self) -> String {
         format!("$KV.{}.>", self.lease_bucket())
     }
+}
 
-    pub(crate) fn workers(&self) -> String {
-        format!("$KV.{}.worker.*", self.lease_bucket())
-    }
-
-    /// All places of a key that are taken.
-    pub(crate) fn slots(&self, key: &str) -> String {
-        format!("$KV.{}.key.{}.*", self.lease_bucket(), escape(key))
-    }
-
-    /// All places of all keys that are taken.
-    pub(crate) fn all_slots(&self) -> String {
-        format!("$KV.{}.key.>", self.lease_bucket())
-    }
-
-    /// The key and the number in the subject of a place.
-    pub(crate) fn place_of(subject: &str) -> Option<(String, u32)> {
-        let mut parts = subject.rsplit('.');
-        let (number, key) = (parts.next()?, parts.next()?);
-        Some((unescape(key)?, number.parse().ok()?))
-    }
-
-    pub(crate) fn announcement(&self, what: &Announcement) -> String {
-        let name = match what {
-            Announcement::Worker(name) => format!("worker.{}", escape(name)),
-            Announcement::Place { key, number } => format!("key.{}.{number}", escape(key)),
-            Announcement::Hold(provider) => format!("hold.{}", escape(provider)),
-        };
-        format!("$KV.{}.{name}", self.lease_bucket())
+/// The part of a subject that tells entries of one bucket apart.
+fn path(group: &Group) -> String {
+    let first = group.first();
+    let (kind, name) = match &first {
+        Key::Record(name) => ("", name),
+        Key::Pause(name) => ("pause.", name),
+        Key::Drain(name) => ("drain.", name),
+        Key::Schedule(name) => ("schedule.", name),
+        Key::Worker(name) => ("worker.", name),
+        Key::Place(name, _) => ("key.", name),
+        Key::Hold(name) => ("hold.", name),
+    };
+    let name = escape(name);
+    match (group, first.number()) {
+        (Group::One(_), None) => format!("{kind}{name}"),
+        (Group::One(_), Some(number)) => format!("{kind}{name}.{number}"),
+        (Group::PlacesOf(_), _) => format!("{kind}{name}.*"),
+        (Group::Places, _) => format!("{kind}>"),
+        _ => format!("{kind}*"),
     }
 }
 
@@ -271,17 +264,18 @@ mod tests {
     use super::*;
     use crate::name::{MAX_NAME_BYTES, artifact_object};
 
-    fn place(key: &str, number: u32) -> Announcement {
-        Announcement::Place { key: key.to_owned(), number }
+    fn record(id: &str) -> Key {
+        Key::Record(id.to_owned())
     }
 
     #[test]
     fn any_id_becomes_one_token_and_no_two_the_same() {
         let names = Names::new("sd");
         assert_eq!(names.job("default", 4, "a1"), "sd.job.default.4.a1");
-        assert_eq!(names.record("repo:x/1.2"), "$KV.SD_RUN.repo=3ax=2f1=2e2");
+        assert_eq!(names.entry(&record("repo:x/1.2")), "$KV.SD_RUN.repo=3ax=2f1=2e2");
         let ids = ["a.b", "a=2eb", "a b", "a>", "*", "ä", "A", "a"];
-        let subjects: std::collections::HashSet<String> = ids.iter().map(|id| names.record(id)).collect();
+        let subjects: std::collections::HashSet<String> =
+            ids.iter().map(|id| names.entry(&record(id))).collect();
         assert_eq!(subjects.len(), ids.len());
         for subject in subjects {
             assert_eq!(subject.matches('.').count(), 2, "{subject}");
@@ -296,9 +290,33 @@ mod tests {
         let subject = names.job("a.b", 7, "ä/1");
         assert_eq!(Names::job_of(&subject), Some(("a.b".to_owned(), 7, "ä/1".to_owned())));
         assert_eq!(Names::job_of("sd.job.a.x.b"), None);
-        assert_eq!(Names::place_of(&names.announcement(&place("a.b", 3))), Some(("a.b".to_owned(), 3)));
-        assert_eq!(names.recorded(&names.record("ä/1")).as_deref(), Some("ä/1"));
-        assert_eq!(names.recorded(&names.setting(&SettingKind::Pause.of("a"))), None);
+    }
+
+    #[test]
+    fn the_subject_of_an_entry_says_its_key() {
+        let names = Names::new("team-2");
+        let groups =
+            [Group::Records, Group::Pauses, Group::Drains, Group::Schedules, Group::Workers, Group::Places];
+        for group in groups {
+            for name in ["pause", "a.b", "ä/1", "*"] {
+                let key = match group.first() {
+                    Key::Record(_) => record(name),
+                    Key::Pause(_) => Key::Pause(name.into()),
+                    Key::Drain(_) => Key::Drain(name.into()),
+                    Key::Schedule(_) => Key::Schedule(name.into()),
+                    Key::Worker(_) => Key::Worker(name.into()),
+                    Key::Place(..) => Key::Place(name.into(), 12),
+                    Key::Hold(_) => Key::Hold(name.into()),
+                };
+                for subject in [names.entry(&key), names.told(&Group::One(key.clone()))] {
+                    assert_eq!(names.key_of(&subject).as_ref(), Some(&key), "{subject}");
+                }
+                assert!(group.has(&key) && !Group::PlacesOf("other".into()).has(&key));
+            }
+        }
+        assert_eq!(names.stored(&Group::PlacesOf("a.b".into())), "$KV.TEAM-2_LEASE.key.a=2eb.*");
+        assert_eq!(names.stored(&Group::Places), "$KV.TEAM-2_LEASE.key.>");
+        assert_eq!(names.told(&Group::Pauses), "team-2.record.pause.*");
     }
 
     #[test]
@@ -318,10 +336,10 @@ mod tests {
         for (subject, stream) in [
             (names.job("default", 4, "a"), names.jobs_stream()),
             (names.anywhere("a"), names.jobs_stream()),
-            (names.record("a"), names.run_stream()),
-            (names.settings(SettingKind::Pause), names.run_stream()),
-            (names.announcement(&place("k", 0)), names.lease_stream()),
-            (names.all_slots(), names.lease_stream()),
+            (names.entry(&record("a")), names.run_stream()),
+            (names.stored(&Group::Pauses), names.run_stream()),
+            (names.entry(&Key::Hold("k".into())), names.lease_stream()),
+            (names.stored(&Group::Places), names.lease_stream()),
             (names.log("a", 1), names.log_stream()),
             (names.logs("a"), names.log_stream()),
             (names.dead("default", "a"), names.dead_stream()),
@@ -347,6 +365,6 @@ mod tests {
     fn two_prefixes_share_no_subject() {
         let (one, two) = (Names::new("sd"), Names::new("team-2"));
         assert_eq!(two.jobs_stream(), "TEAM-2_JOBS");
-        assert_ne!(one.record("a"), two.record("a"));
+        assert_ne!(one.entry(&record("a")), two.entry(&record("a")));
     }
 }
