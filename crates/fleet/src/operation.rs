@@ -4,13 +4,12 @@ use super::engine::{Engine, Group, Key, RetryFor, Shared};
 use super::filter::Filter;
 use super::listing::JobList;
 use super::name::{DEFAULT_QUEUE, check_name};
-use super::presence::{has_paused, is_closing, queues_of, serves};
+use super::presence::Presence;
 use super::record::JobState;
 use bytes::Bytes;
 use futures_util::future::try_join3;
 use futures_util::{StreamExt, stream};
 use ground::error::{Error, ErrorCode};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -43,7 +42,7 @@ impl dyn Engine {
         }
         let paused = Key::Pause(queue.to_owned());
         self.put_entry(&paused, Bytes::from_static(b"{}"), None, None, RetryFor::ASKED).await?;
-        let has_heard = |worker: &Value| !serves(worker, queue) || has_paused(worker, queue);
+        let has_heard = |worker: &Presence| !worker.serves(queue) || worker.paused.contains(queue);
         self.until_workers(HEARD_WITHIN, |workers| workers.iter().all(has_heard)).await.map(drop)
     }
 
@@ -52,7 +51,7 @@ impl dyn Engine {
         let (workers, pauses, schedules) =
             try_join3(self.workers(), self.settings(&Group::Pauses), self.schedules()).await?;
         let mut known: BTreeSet<String> = pauses.into_keys().collect();
-        known.extend(queues_of(&workers));
+        known.extend(workers.into_iter().flat_map(|worker| worker.queues));
         known.extend(schedules.into_iter().map(|(schedule, _)| schedule.job.queue));
         known.extend(self.queues(&known, 1).await?.into_keys());
         known.insert(DEFAULT_QUEUE.to_owned());
@@ -70,25 +69,19 @@ impl dyn Engine {
         check_name("worker", name)?;
         let workers = self.workers().await?;
         // Several workers may have one name.
-        let named: Vec<&Value> = workers.iter().filter(|worker| worker["name"] == name).collect();
-        if named.is_empty() {
+        let named = workers.iter().filter(|worker| worker.name == name);
+        let instances: Vec<&str> = named.map(|worker| worker.instance.as_str()).collect();
+        if instances.is_empty() {
             return Err(Error::invalid_option("worker", format!("the fleet has no worker {name:?}")));
         }
-        let instances: Option<Vec<&str>> = named.iter().map(|worker| worker["instance"].as_str()).collect();
-        let Some(instances) = instances else {
-            let problem = format!("the worker {name:?} is of a version that can't be drained from here");
-            return Err(Error::invalid_option("worker", problem));
-        };
         // A worker that is silent for a lease is gone.
         let within = self.lease() + HEARD_WITHIN;
         let order = Bytes::from(instances.join(" "));
         let drained = Key::Drain(name.to_owned());
         self.put_entry(&drained, order, None, Some(within * 2), RetryFor::ASKED).await?;
-        let has_heard = |workers: &[Value]| {
-            let is_meant = |worker: &&Value| instances.iter().any(|instance| worker["instance"] == *instance);
-            workers.iter().filter(is_meant).all(|worker| {
-                is_closing(worker) && worker["running"].as_array().is_some_and(|jobs| !jobs.is_empty())
-            })
+        let has_heard = |workers: &[Presence]| {
+            let is_meant = |worker: &&Presence| instances.contains(&worker.instance.as_str());
+            workers.iter().filter(is_meant).all(|worker| worker.closing && !worker.running.is_empty())
         };
         if self.until_workers(within, has_heard).await? {
             return Ok(());
@@ -101,7 +94,7 @@ impl dyn Engine {
     async fn until_workers(
         &self,
         within: Duration,
-        are_so: impl Fn(&[Value]) -> bool,
+        are_so: impl Fn(&[Presence]) -> bool,
     ) -> Result<bool, Error> {
         let (late, mut look) = (Instant::now() + within, FIRST_LOOK);
         loop {
@@ -116,8 +109,7 @@ impl dyn Engine {
         }
     }
 
-    /// The presence messages of the workers.
-    pub(crate) async fn workers(&self) -> Result<Vec<Value>, Error> {
+    pub(crate) async fn workers(&self) -> Result<Vec<Presence>, Error> {
         let said = self.announced_workers().await?;
         Ok(said.iter().filter_map(|said| ground::json::read_own(said).ok()).collect())
     }

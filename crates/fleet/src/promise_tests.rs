@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use ground::error::ErrorCode;
 use serde_json::json;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -285,7 +285,7 @@ async fn a_worker_is_drained_from_anywhere(engine: Shared) {
             .await
             .unwrap()
             .first()
-            .is_none_or(|worker| worker["running"] != json!(["runs"]))
+            .is_none_or(|worker| worker.running != BTreeSet::from(["runs".to_owned()]))
         {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

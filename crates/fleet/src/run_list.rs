@@ -25,7 +25,7 @@ pub struct Run {
     /// Code of its error, or [`DRAINED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its error in short. Records of older versions have none.
+    /// Its error in short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<JobFault>,
 }

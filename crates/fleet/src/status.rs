@@ -3,7 +3,7 @@
 
 use super::engine::{Engine, Group, Key, Queued, RetryFor, Room, Rooms, Waiting};
 use super::listed::Listed;
-use super::presence::queues_of;
+use super::presence::Presence;
 use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
 use super::stuck::{Surroundings, why_stuck};
@@ -12,7 +12,6 @@ use futures_util::future::try_join4;
 use futures_util::{StreamExt, TryStreamExt};
 use ground::error::Error;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Jobs that are told of one by one.
@@ -33,8 +32,7 @@ pub struct FleetStatus {
     pub server: String,
     pub lease_ms: u64,
     pub queues: BTreeMap<String, QueueStatus>,
-    /// The presence messages of the workers.
-    pub workers: Vec<Value>,
+    pub workers: Vec<Presence>,
     /// Fill level of each stream, by its name.
     pub(crate) storage: BTreeMap<String, Room>,
     pub stuck: Vec<Stuck>,
@@ -61,7 +59,7 @@ pub struct Stuck {
 
 /// The facts about the fleet that tell why a job waits.
 struct View<'a> {
-    workers: &'a [Value],
+    workers: &'a [Presence],
     rooms: &'a Rooms,
     /// Whether each provider that was asked about is held back.
     holds: HashMap<String, bool>,
@@ -80,10 +78,11 @@ impl dyn Engine {
                 .await?;
         (status.workers, status.stuck) = (workers, stuck);
         let mut known: BTreeSet<String> = pauses.keys().cloned().collect();
-        known.extend(queues_of(&status.workers));
+        known.extend(status.workers.iter().flat_map(|worker| worker.queues.iter().cloned()));
         let mut oldest = HashMap::new();
         for (name, Queued { count, oldest: first }) in self.queues(&known, MAX_LOOKED_AT).await? {
-            let running = running_of(&status.workers, &name).min(count);
+            let running = status.workers.iter().filter_map(|worker| worker.running_of.get(&name));
+            let running = running.sum::<u64>().min(count);
             let counted = QueueStatus { queued: count - running, running, ..QueueStatus::default() };
             oldest.insert(name.clone(), first);
             status.queues.insert(name, counted);
@@ -207,9 +206,4 @@ impl dyn Engine {
         }
         Ok(found)
     }
-}
-
-/// Jobs of the queue that run, by what the workers say. A worker of an older version says only which jobs those are.
-fn running_of(workers: &[Value], queue: &str) -> u64 {
-    workers.iter().filter_map(|worker| worker["runningOf"][queue].as_u64()).sum()
 }

@@ -1,9 +1,8 @@
 //! PURE: finds the reason why a job makes no progress, from its record, the fleet's workers and the holds.
 
-use super::presence::{can_run, is_closing, places, serves};
+use super::presence::Presence;
 use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
-use serde_json::Value;
 use std::time::Duration;
 
 /// A job that waits for a free worker is reported only after this time.
@@ -11,8 +10,7 @@ const BUSY_AFTER: Duration = Duration::from_secs(60);
 
 /// The facts besides the job that may hold it up.
 pub(crate) struct Surroundings<'a> {
-    /// The presence messages of the workers.
-    pub workers: &'a [Value],
+    pub workers: &'a [Presence],
     /// Whether all workers leave the job's provider alone, because of its usage limit.
     pub is_held: bool,
     /// Jobs that occupy the places of the job's key.
@@ -36,9 +34,9 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         return why_running_stuck(record, around);
     }
     why_none_starts(record, around).or_else(|| {
-        let serving: Vec<&Value> =
-            around.workers.iter().filter(|worker| serves(worker, &record.queue)).collect();
-        let open: Vec<&Value> = serving.iter().copied().filter(|worker| !is_closing(worker)).collect();
+        let serving: Vec<&Presence> =
+            around.workers.iter().filter(|worker| worker.serves(&record.queue)).collect();
+        let open: Vec<&Presence> = serving.iter().copied().filter(|worker| !worker.closing).collect();
         match (serving.is_empty(), open.is_empty()) {
             (true, _) => Some(format!("no worker pulls from the queue {}", record.queue)),
             (false, true) => Some(format!("every worker of the queue {} is closing", record.queue)),
@@ -54,7 +52,7 @@ fn why_running_stuck(record: &JobRecord, around: &Surroundings) -> Option<String
             "the stream {stream} is full, so its result can't be written: remove old jobs with `sheepdog fleet prune`"
         ));
     }
-    let names = |worker: &Value| worker["name"].as_str() == record.worker.as_deref();
+    let names = |worker: &Presence| Some(worker.name.as_str()) == record.worker.as_deref();
     // Without leases nobody can say whether its worker is there.
     if around.full_leases.is_some() || around.workers.iter().any(names) {
         return None;
@@ -84,13 +82,12 @@ fn why_waiting(
     record: &JobRecord,
     spec: &JobSpec,
     around: &Surroundings,
-    serving: &[&Value],
+    serving: &[&Presence],
 ) -> Option<String> {
-    if !serving.iter().any(|worker| can_run(worker, record.handler.as_deref())) {
-        return Some(match &record.handler {
-            Some(handler) => format!("no worker of the queue {} has the handler {handler}", record.queue),
-            None => format!("no worker of the queue {} runs agents", record.queue),
-        });
+    if let Some(handler) = &record.handler
+        && !serving.iter().any(|worker| worker.can_run(Some(handler)))
+    {
+        return Some(format!("no worker of the queue {} has the handler {handler}", record.queue));
     }
     if let Some(time) = record.not_before.filter(|time| *time > around.now) {
         // Without an error the job waits for the time that its submitter chose.
@@ -114,8 +111,8 @@ fn why_waiting(
         let holders = around.key_holders.join(", ");
         return Some(format!("the places of its key {key} are taken by {holders}"));
     }
-    let counts = serving.iter().map(|worker| places(worker));
-    let (places, taken) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let places: usize = serving.iter().map(|worker| worker.concurrency).sum();
+    let taken: usize = serving.iter().map(|worker| worker.running.len()).sum();
     let age = Duration::from_millis(around.now.saturating_sub(record.submitted_at));
     if taken >= places && age > BUSY_AFTER {
         return Some(format!("all {places} places of the workers of its queue are taken"));
@@ -127,7 +124,7 @@ fn why_waiting(
 mod tests {
     use super::super::fault::JobFault;
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     const NOW: u64 = 1_000_000;
 
@@ -137,7 +134,7 @@ mod tests {
         spec.submitted_at = NOW - 1000;
         let mut record = JobRecord::queued(&spec);
         change(&mut record, &mut spec);
-        let workers = around.0.as_array().cloned().unwrap_or_default();
+        let workers: Vec<Presence> = ground::json::typed(around.0).unwrap();
         let holders: Vec<String> = around.2.iter().map(|name| (*name).to_owned()).collect();
         let around = Surroundings {
             workers: &workers,
@@ -196,10 +193,6 @@ mod tests {
             why(|_, _| {}, facts(json!({ "closing": true }))),
             "every worker of the queue default is closing"
         );
-        assert_eq!(
-            why(|_, _| {}, facts(json!({ "agents": false }))),
-            "no worker of the queue default runs agents"
-        );
         assert_eq!(why(running("w"), free()), "");
         assert!(why(running("gone"), free()).contains("gone is silent"));
     }
@@ -210,9 +203,8 @@ mod tests {
             JobSpec { id: "a".into(), handler: Some("sum".into()), ..JobSpec::new() }.with_defaults();
         spec.submitted_at = NOW;
         let mut record = JobRecord::queued(&spec);
-        let workers = [
-            json!({ "name": "w", "queues": ["default"], "concurrency": 1, "running": [], "handlers": ["sum"] }),
-        ];
+        let worker = json!({ "name": "w", "queues": ["default"], "concurrency": 1, "handlers": ["sum"] });
+        let workers = [ground::json::typed::<Presence>(worker).unwrap()];
         let why = |record: &JobRecord, is_full, is_used_up| {
             let around = Surroundings {
                 workers: &workers,

@@ -231,7 +231,7 @@ async fn jobs_of_a_paused_queue_wait_for_their_key_until_it_is_resumed(engine: S
     within(noting.until_offered(2)).await;
     engine.pause("default").await.unwrap();
     let told = async {
-        while engine.workers().await.unwrap()[0]["paused"] != json!(["default"]) {
+        while engine.workers().await.unwrap()[0].paused != BTreeSet::from(["default".to_owned()]) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

@@ -2,7 +2,7 @@
 
 use super::attempt::Attempt;
 use crate::engine::Delivery;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
@@ -28,18 +28,18 @@ impl Attempts {
         self.running.contains_key(id)
     }
 
-    pub(super) fn are(&self, ids: &[String]) -> bool {
+    pub(super) fn are(&self, ids: &BTreeSet<String>) -> bool {
         self.running.len() == ids.len() && ids.iter().all(|id| self.has(id))
     }
 
-    pub(super) fn ids(&self) -> Vec<String> {
+    pub(super) fn ids(&self) -> BTreeSet<String> {
         self.running.keys().cloned().collect()
     }
 
-    pub(super) fn count_by_queue(&self) -> BTreeMap<&str, usize> {
+    pub(super) fn count_by_queue(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for job in self.running.values() {
-            *counts.entry(job.queue.as_str()).or_default() += 1;
+            *counts.entry(job.queue.clone()).or_default() += 1;
         }
         counts
     }

@@ -31,11 +31,6 @@ pub trait JobHost: Send + Sync + 'static {
     /// The names of the host's own handlers, for `fleet status`.
     fn handlers(&self) -> Vec<String>;
 
-    /// Whether it runs turns of agents, for `fleet status`.
-    fn runs_agents(&self) -> bool {
-        true
-    }
-
     /// Runs it. After the run's stop signal the future has to end; what it then says does not count.
     fn run(&self, run: JobRun) -> JobFuture;
 }

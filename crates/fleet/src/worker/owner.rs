@@ -53,12 +53,11 @@ impl Owner {
     ) -> Result<Owner, Error> {
         let queues = &options.queues;
         let instance: Arc<str> = ground::random::name::<8>().into();
-        let attempts = Attempts::default();
         let announcer = Announcer::new(engine.clone(), &name, &instance, &options);
         // All at once: on a slow link that is one round trip. From here on the worker is known.
         let (opened, (), _) = futures_util::future::join3(
             futures_util::future::try_join(Pulling::open(&engine, queues), read_paused(&engine, queues)),
-            announcer.announced(&attempts, &BTreeSet::new(), false),
+            announcer.announced(),
             // Is known for a moment: the first job does not wait for it.
             engine.check_room(),
         )
@@ -84,7 +83,7 @@ impl Owner {
             orders: orders.1,
             paused,
             pulling,
-            attempts,
+            attempts: Attempts::default(),
             announcer,
             drain: watch::Sender::new(false),
             closing: None,

@@ -7,11 +7,10 @@
 use super::lot::{Lot, Parked};
 use super::spread::Spread;
 use crate::engine::{Delivery, Group, Shared};
-use crate::presence::may_run;
+use crate::presence::Presence;
 use crate::retry_table::refusal_delay;
 use ground::error::Error;
 use ground::lock::lock;
-use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -44,7 +43,7 @@ struct Spreads {
 /// The workers of the fleet as they were read.
 struct Workers {
     at: Instant,
-    all: Arc<Vec<Value>>,
+    all: Arc<Vec<Presence>>,
 }
 
 /// Shared by the owner of a worker and its attempts.
@@ -126,7 +125,7 @@ impl Parking {
     /// Gives a job back that this worker can't run.
     pub(super) async fn wait_for_worker(&self, delivery: &Delivery) {
         let spec = &delivery.spec;
-        let can_run = |worker: &Value| may_run(worker, &spec.queue, spec.handler.as_deref());
+        let can_run = |worker: &Presence| worker.may_run(&spec.queue, spec.handler.as_deref());
         let is_hopeless = self.workers().await.is_ok_and(|workers| !workers.iter().any(can_run));
         let (least, now) = (refusal_delay(delivery.deliveries, &spec.id), Instant::now());
         let delay = {
@@ -212,7 +211,7 @@ impl Parking {
     }
 
     /// The workers of the fleet; at most about a second old.
-    async fn workers(&self) -> Result<Arc<Vec<Value>>, Error> {
+    async fn workers(&self) -> Result<Arc<Vec<Presence>>, Error> {
         let mut known = self.workers.lock().await;
         if let Some(known) = known.as_ref().filter(|known| known.at.elapsed() < LOOK_EVERY) {
             return Ok(known.all.clone());
