@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The oldest server that does all that is asked of it. An older one takes settings that it does not know and ignores them.
@@ -28,6 +28,8 @@ const SLOWEST_LINK: u64 = 16 << 10;
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// A server that is gone is looked for so often: it may be back in 50 ms.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
+/// A refused login is the reason for so long, whatever comes of the tries after it.
+const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// Notices a server that is silently gone.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -74,7 +76,7 @@ pub(super) struct Parts {
     /// This user may not purge the stream of objects.
     pub may_not_purge: AtomicBool,
     /// Whether the records' room is used up, and until when that is good.
-    pub records_room: Mutex<Option<(std::time::Instant, bool)>>,
+    pub records_room: Mutex<Option<(Instant, bool)>>,
 }
 
 /// Subjects that the server said we may not publish to. It answers such a message with nothing else.
@@ -99,22 +101,46 @@ impl Denied {
     }
 }
 
-/// The last reason why the connection could not be made anew, and the servers as they are shown.
+/// The reason why the connection could not be made anew, and the servers as they are shown.
 #[derive(Clone, Default)]
 struct Away {
     servers: Arc<str>,
-    reason: Arc<Mutex<Option<String>>>,
+    tried: Arc<Mutex<Tried>>,
+}
+
+/// The tries to connect since the last one that worked.
+#[derive(Default)]
+struct Tried {
+    last: Option<String>,
+    /// When the server refused the login.
+    refused_at: Option<Instant>,
 }
 
 impl Away {
+    fn on_connected(&self) {
+        *lock(&self.tried) = Tried::default();
+    }
+
+    /// `why`: as the client words it.
+    fn on_failed(&self, why: String) {
+        let mut tried = lock(&self.tried);
+        if why.to_ascii_lowercase().contains("authorization") {
+            tried.refused_at = Some(Instant::now());
+        }
+        tried.last = Some(why);
+    }
+
     /// The error for a server that does not answer. `why`: as it looks here.
     fn error(&self, why: &str) -> Error {
-        let Some(reason) = lock(&self.reason).clone() else { return away(why) };
-        // As the client words the server's answer.
-        if reason.to_ascii_lowercase().contains("authorization") {
+        let tried = lock(&self.tried);
+        // A server closes the connection after it has refused the login. The refusal may be lost with that in one of many tries.
+        if tried.refused_at.is_some_and(|at| at.elapsed() < REFUSED_FOR) {
             return no_login(&self.servers);
         }
-        away(format!("{why}; the last try to connect: {reason}"))
+        match &tried.last {
+            Some(last) => away(format!("{why}; the last try to connect: {last}")),
+            None => away(why),
+        }
     }
 }
 
@@ -130,12 +156,12 @@ impl Nats {
         let denied = Denied::default();
         let noted = denied.clone();
         let away = Away { servers: shown(access).into(), ..Away::default() };
-        let reason = away.reason.clone();
+        let tried = away.clone();
         let options = options().event_callback(move |event| {
             match event {
                 Event::Connected => {
                     here.send_replace(true);
-                    *lock(&reason) = None;
+                    tried.on_connected();
                     count.send_modify(|count| *count += 1);
                 }
                 Event::Disconnected => {
@@ -143,11 +169,11 @@ impl Nats {
                 }
                 Event::ServerError(error) => {
                     if error == ServerError::AuthorizationViolation {
-                        *lock(&reason) = Some(error.to_string());
+                        tried.on_failed(error.to_string());
                     }
                     noted.note(&error.to_string());
                 }
-                Event::ClientError(ClientError::Other(error)) => *lock(&reason) = Some(error),
+                Event::ClientError(ClientError::Other(error)) => tried.on_failed(error),
                 _ => {}
             }
             async {}
@@ -345,6 +371,24 @@ mod tests {
         assert!(denied.has("sd.job.default.4.aB"));
         assert!(!denied.has("sd.job.default.4.aB"), "rights may be given meanwhile");
         assert!(!denied.has("x"));
+    }
+
+    #[test]
+    fn a_refused_login_is_the_reason_until_there_is_a_connection() {
+        let away = Away { servers: "nats://host".into(), ..Away::default() };
+        let code = |away: &Away| away.error("no answer").code();
+        away.on_failed("IO error".to_owned());
+        assert_eq!(code(&away), ErrorCode::FleetUnreachable);
+        away.on_failed("authorization violation".to_owned());
+        assert_eq!(code(&away), ErrorCode::FleetUnauthorized);
+        // The server closed the connection before its refusal was read.
+        away.on_failed("IO error".to_owned());
+        assert_eq!(code(&away), ErrorCode::FleetUnauthorized);
+        lock(&away.tried).refused_at = Instant::now().checked_sub(REFUSED_FOR);
+        assert_eq!(code(&away), ErrorCode::FleetUnreachable, "the server may be down by now");
+        away.on_failed("authorization violation".to_owned());
+        away.on_connected();
+        assert_eq!(code(&away), ErrorCode::FleetUnreachable);
     }
 
     #[test]
