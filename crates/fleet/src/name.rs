@@ -100,7 +100,7 @@ mod tests {
         let object = artifact_object("a", 1, &path);
         assert!(object.len() < 200, "{object}");
         assert_ne!(object, artifact_object("a", 1, &"e/".repeat(2000)));
-        assert_eq!(spec_object("a"), "a/0//spec", "as it was before");
+        assert_eq!(spec_object("a"), "a/0//spec");
     }
 
     #[test]

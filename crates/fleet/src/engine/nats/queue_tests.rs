@@ -48,19 +48,6 @@ async fn thousands_of_jobs_are_listed_by_a_few_requests() {
 }
 
 #[tokio::test]
-async fn a_fleet_that_was_made_before_there_were_batches_is_listed_too() {
-    let Some(server) = TestServer::start().await else { return };
-    let engine = server.engine().await;
-    submit(&engine, 3).await;
-    let stream = engine.nats.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
-    let mut config = stream.cached_info().config.clone();
-    config.allow_direct = false;
-    engine.nats.0.context.update_stream(config).await.unwrap();
-    let later = server.engine().await;
-    assert_eq!(all_listed(&later).await.len(), 3);
-}
-
-#[tokio::test]
 async fn a_question_for_jobs_ends_when_its_answer_is_lost() {
     let Some(server) = TestServer::start().await else { return };
     for is_cut in [true, false] {

@@ -123,7 +123,7 @@ pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bo
     }
 }
 
-async fn make(context: &Context, configs: Vec<Config>, mut present: Present) -> Result<(), Error> {
+async fn make(context: &Context, configs: Vec<Config>, present: Present) -> Result<(), Error> {
     let mut room = MOST_BYTES;
     // Each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
     // room from each other again and again.
@@ -132,28 +132,10 @@ async fn make(context: &Context, configs: Vec<Config>, mut present: Present) -> 
     let is_cluster = configs.iter().any(|config| config.num_replicas > 1);
     let all: Vec<String> = configs.iter().map(|config| config.name.clone()).collect();
     for config in configs {
-        if let Some(Ok(stream)) = present.remove(&config.name) {
-            let got = &stream.cached_info().config;
-            if fits(got, &config) {
-                let newer = Config {
-                    allow_direct: got.allow_direct || config.allow_direct,
-                    allow_atomic_publish: got.allow_atomic_publish || config.allow_atomic_publish,
-                    max_consumers: if got.max_consumers < 0 {
-                        config.max_consumers
-                    } else {
-                        got.max_consumers
-                    },
-                    ..got.clone()
-                };
-                if newer.allow_direct != got.allow_direct
-                    || newer.allow_atomic_publish != got.allow_atomic_publish
-                    || newer.max_consumers != got.max_consumers
-                {
-                    // A member without the right to change the stream leaves that to the next one that has it.
-                    let _ = context.update_stream(newer).await;
-                }
-                continue;
-            }
+        if let Some(Ok(stream)) = present.get(&config.name)
+            && fits(&stream.cached_info().config, &config)
+        {
+            continue;
         }
         loop {
             match context.create_stream(sized(&config, room)).await {
