@@ -98,17 +98,6 @@ async fn a_server_without_room_for_a_consumer_stalls_no_reader_and_a_worker_is_t
 }
 
 #[tokio::test]
-async fn a_fleet_of_an_older_version_gets_room_for_its_consumers() {
-    let Some(server) = TestServer::start().await else { return };
-    let engine = server.engine().await;
-    let jobs = engine.names().jobs_stream();
-    stream_config(&engine, &jobs, |config| config.max_consumers = -1).await;
-    let later = server.engine().await;
-    let found = later.nats.0.context.get_stream(&jobs).await.unwrap();
-    assert!(found.cached_info().config.max_consumers >= 10_000);
-}
-
-#[tokio::test]
 async fn a_log_that_was_purged_goes_on_and_its_readers_are_told_of_the_gap() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
