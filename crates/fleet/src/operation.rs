@@ -126,7 +126,7 @@ pub(crate) async fn retry_many(engine: &Shared, mut filter: Filter) -> Result<u6
             "expected failed, dead or cancelled, got {}: other jobs are not tried again",
             other.as_str()
         );
-        return Err(Error::invalid_option("states", problem));
+        return Err(Error::invalid_option("filter.state", problem));
     }
     // Listed first: a job that fails again at once is not tried again for ever.
     let mut list = JobList::open(engine, filter, None, None).await?;

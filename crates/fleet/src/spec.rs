@@ -46,10 +46,12 @@ pub struct JobSpec {
     /// Jobs of one key share `key_limit` places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    #[serde(deserialize_with = "count")]
     pub key_limit: u32,
     /// Epoch milliseconds; not before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    #[serde(deserialize_with = "count")]
     pub attempts: u32,
     /// Globs below `cwd`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -67,6 +69,11 @@ pub struct JobSpec {
 /// Null that is there is not the absence of a value.
 pub(crate) fn there<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
+}
+
+/// A count as JavaScript has it: more than the type holds is the most that it holds.
+fn count<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    f64::deserialize(from).map(|count| count as u32)
 }
 
 impl JobSpec {
@@ -185,6 +192,15 @@ mod tests {
             problem(|spec| (spec.handler, spec.provider, spec.prompt) = (None, long, "x".into()))
                 .starts_with("provider: ")
         );
+    }
+
+    #[test]
+    fn a_count_of_any_size_is_read() {
+        for attempts in ["5000000000", "1e300", "4294967295"] {
+            let text = format!("{{\"attempts\":{attempts},\"keyLimit\":2}}");
+            let spec = ground::json::read::<JobSpec>(&text).unwrap();
+            assert_eq!((spec.attempts, spec.key_limit), (u32::MAX, 2), "{attempts}");
+        }
     }
 
     #[test]

@@ -264,6 +264,10 @@ impl JobRecord {
         next.session_id = None;
         next.session_object = None;
         next.usage_before = next.usage;
+        if self.state == JobState::Cancelled {
+            // No attempt failed, and the job is wanted again.
+            next.error = None;
+        }
         Ok(next)
     }
 

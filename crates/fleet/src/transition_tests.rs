@@ -183,6 +183,8 @@ fn a_retry_gives_a_new_budget() {
     assert_eq!(run(&retried, "t2").attempt, 2);
     let ended = run(&queued(1), "t1").after(&done("t1")).unwrap();
     assert_eq!(ended.after(&JobEvent::Retried), Err(Refusal::NotRetried(JobState::Done)));
+    let cancelled = queued(1).after(&JobEvent::CancelAsked { now: 1 }).unwrap();
+    assert!(cancelled.error.is_some() && cancelled.after(&JobEvent::Retried).unwrap().error.is_none());
     assert_eq!(queued(1).after(&JobEvent::Retried), Err(Refusal::Unchanged));
 }
 
