@@ -1,8 +1,8 @@
 //! The guarantees of a fleet when a stream is full, a consumer is gone, or an answer is lost. Slow links are tested in
 //! `engine/nats/blob_tests`, places of keys in `engine/nats/entries`, full records, objects and logs in `prune_tests`.
 
-use super::engine::Key;
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
+use super::engine::{Key, RetryFor};
 use super::record::JobState;
 use super::test_host::{Texts, settled, submit, unfinished};
 use super::worker::{Gate, Worker, WorkerOptions};
@@ -155,6 +155,18 @@ async fn a_store_of_leases_without_room_holds_back_jobs_of_keys_alone() {
     server.set_max_bytes(&engine.names().lease_stream(), 10 << 20).await;
     assert_eq!(settled(&engine, "keyed").await.state, JobState::Done);
     worker.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_has_lost_its_store_is_told_from_one_that_is_away() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    server.delete_streams().await;
+    let soon = RetryFor(Duration::ZERO);
+    let error = engine.read_record("job", soon).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::FleetStorage, "{error}");
+    server.engine().await;
+    assert!(engine.read_record("job", soon).await.unwrap().is_none(), "whoever connects makes it anew");
 }
 
 /// Members that meet on a new server set up one fleet, however their requests cross.

@@ -1,6 +1,7 @@
 //! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
 use super::connection::{Nats, REQUEST_TIMEOUT, answer_within};
+use super::streams;
 use crate::engine::value::{Refused, RetryFor, TOO_LONG};
 use async_nats::jetstream;
 use async_nats::jetstream::ErrorCode as ServerCode;
@@ -144,6 +145,15 @@ impl Nats {
         }
     }
 
+    /// The error for a server that did not do what it was asked to, for as long as somebody waited. `why`: as it looks here.
+    async fn unserved(&self, why: &str) -> Error {
+        if *self.0.is_connected.borrow() && streams::are_missing(&self.0.context, self.names()).await {
+            let message = "the server has lost the fleet's streams: bring its store back, or begin with an empty fleet by Fleet.connect()";
+            return Error::new(ErrorCode::FleetStorage, message);
+        }
+        self.away(why)
+    }
+
     /// Asks again while the server is away.
     pub(super) async fn ask<T, E: From<Error>, F>(
         &self,
@@ -164,7 +174,7 @@ impl Nats {
                 Err(Asked::Away(why)) => why,
             };
             if begun.elapsed() + pause > retry_for.0 {
-                return Err(self.away(&why).into());
+                return Err(self.unserved(&why).await.into());
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);

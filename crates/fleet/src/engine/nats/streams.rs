@@ -113,6 +113,11 @@ fn is_missing(error: &GetStreamError) -> bool {
     matches!(error.kind(), GetStreamErrorKind::JetStream(server) if server.error_code() == ServerCode::STREAM_NOT_FOUND)
 }
 
+/// Whether the server has no fleet of this name.
+pub(super) async fn are_missing(context: &Context, names: &Names) -> bool {
+    context.get_stream(names.jobs_stream()).await.is_err_and(|error| is_missing(&error))
+}
+
 /// Whether the account of this user has no JetStream.
 pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bool {
     match context.get_stream(names.jobs_stream()).await.map_err(|error| error.kind()) {

@@ -123,6 +123,14 @@ impl TestServer {
         super::connect(&access).await.unwrap()
     }
 
+    /// Deletes the streams, as if the server had come back with an empty store.
+    pub(crate) async fn delete_streams(&self) {
+        let engine = self.engine().await;
+        for name in engine.names().streams() {
+            engine.nats.0.context.delete_stream(name).await.unwrap();
+        }
+    }
+
     /// Purges the logs, as an administrator of the server may do.
     pub(crate) async fn purge_logs(&self) {
         let engine = self.engine().await;
