@@ -128,7 +128,8 @@ export declare class Job {
    */
   record(): Promise<JobRecord>
   /**
-   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it.
+   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it. Read
+   * it again after an error of the fleet, such as FLEET_UNREACHABLE.
    *
    * @throws The error of the last attempt, as `Harness.run` would; JOB_CANCELLED; JOB_DEAD when its
    *   workers were lost too often.

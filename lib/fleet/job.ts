@@ -1,5 +1,5 @@
 import type { FollowedEvents, NativeFleet, NativeFollow } from '../../native/native'
-import { settle } from '../error'
+import { settle, type SheepdogError } from '../error'
 import { absolutePath } from '../host'
 import type { AgentEvent } from '../harness/event'
 import type { TurnResult } from '../harness/result'
@@ -53,16 +53,20 @@ export class Job {
   }
 
   /**
-   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it.
+   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it. Read
+   * it again after an error of the fleet, such as FLEET_UNREACHABLE.
    *
    * @throws The error of the last attempt, as `Harness.run` would; JOB_CANCELLED; JOB_DEAD when its
    *   workers were lost too often.
    */
   get result(): Promise<TurnResult> {
     if (!this.#result) {
-      this.#result = this.#settled()
+      const result = (this.#result = this.#settled())
       // Nobody has to await it: an unawaited failure is not the host's end.
-      this.#result.catch(() => {})
+      result.catch((error: SheepdogError) => {
+        // Such an error kept the result away, and the job may have come to another one.
+        if (this.#result === result && error.code?.startsWith('FLEET_')) this.#result = undefined
+      })
     }
     return this.#result
   }
