@@ -20,6 +20,7 @@ export function show(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined)
     return `${value}`
   if (Array.isArray(value)) return 'an array'
+  if (value instanceof Date && Number.isNaN(value.getTime())) return 'an invalid date'
   return typeof value === 'object' ? `an object` : `a ${typeof value}`
 }
 
@@ -111,15 +112,14 @@ export const check = {
   anyOf:
     (what: string, ...checks: Check[]): Check =>
     (path, value) => {
-      const passes = checks.some((one) => {
+      for (const one of checks)
         try {
-          one(path, value)
-          return true
-        } catch {
-          return false
+          return one(path, value)
+        } catch (error) {
+          // Only one item of a list is wrong.
+          if ((error as Error).message.startsWith(`${path}[`)) throw error
         }
-      })
-      if (!passes) throw invalidOption(path, `expected ${what}, got ${show(value)}`)
+      throw invalidOption(path, `expected ${what}, got ${show(value)}`)
     },
 }
 

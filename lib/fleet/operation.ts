@@ -125,7 +125,7 @@ const states: JobState[] = ['queued', 'running', 'done', 'failed', 'cancelled', 
 const overStates: JobState[] = ['done', 'failed', 'cancelled', 'dead']
 
 const oneState = check.oneOf(...states)
-const allStates = check.anyOf('a state, or an array of states', oneState, check.listOf(oneState))
+const allStates = check.listOf(oneState, 'a state, or an array of states')
 
 /** Refuses an empty list, which would mean every state to the core. */
 function checkNotEmpty(path: string, value: unknown): void {
@@ -136,6 +136,7 @@ function checkNotEmpty(path: string, value: unknown): void {
 const filterChecks = {
   queue: check.name,
   state(path: string, value: unknown) {
+    if (typeof value === 'string') return oneState(path, value)
     allStates(path, value)
     checkNotEmpty(path, value)
   },
