@@ -1,13 +1,12 @@
 // sheepdog fleet: the fleet's own server, and how the fleet is.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
-import { absolutePath, timers } from '../lib/host'
+import { absolutePath, variable } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
-import { type Ending, type OptionTable, flag, setting, several } from './command'
-import { fleetOptions, fleetTable, withFleet } from './fleet_way'
+import { type Ending, type OptionTable, flag, setting } from './command'
+import { fleetOptions, fleetTable, states, withFleet } from './fleet_way'
 import { showBytes, showCount } from './figure'
 import { untilInterrupt } from './interrupt'
+import { endKeepers, listenForEnd } from './keeper'
 import { json as toJson, print, tell } from './screen'
 
 export const summary = 'keep a fleet up, look at it, pause, drain, prune, schedule'
@@ -43,11 +42,12 @@ export const operands = [{ name: 'VERB', fits: verbs }, { name: 'NAME' }] as con
 export const options = {
   json: flag('status, prune, schedule: as JSON'),
   'older-than': setting('DURATION', 'prune: jobs that ended at least this long ago (7d, 12h, 30m)'),
-  state: several(
-    'S',
-    'prune: jobs in this state only; may be repeated (default: every state of finished jobs)',
-    ['done', 'failed', 'cancelled', 'dead'],
-  ),
+  state: states('prune: jobs in this state only; may be repeated (default: every state of finished jobs)', [
+    'done',
+    'failed',
+    'cancelled',
+    'dead',
+  ]),
   queue: setting('Q', 'prune: jobs of this queue only'),
   'dry-run': flag('prune: count the jobs, remove nothing'),
   cron: setting(
@@ -136,10 +136,7 @@ function pruneOptions(values: Values): PruneOptions {
   const { 'older-than': olderThanMs, state, queue, 'dry-run': dryRun } = values
   if (olderThanMs === undefined || olderThanMs === Infinity)
     throw new UsageError('prune needs --older-than, a duration such as 7d')
-  const wrong = state?.find((name) => !['done', 'failed', 'cancelled', 'dead'].includes(name))
-  if (wrong !== undefined)
-    throw new UsageError(`--state: expected done, failed, cancelled or dead, got ${JSON.stringify(wrong)}`)
-  return { olderThanMs, states: state as PruneOptions['states'], queue, dryRun }
+  return { olderThanMs, states: state, queue, dryRun }
 }
 
 async function prune(fleet: Fleet, options: PruneOptions, json: boolean): Promise<number> {
@@ -151,19 +148,17 @@ async function prune(fleet: Fleet, options: PruneOptions, json: boolean): Promis
   return 0
 }
 
-const keeperFile = 'keeper.json'
-
 async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Promise<number> {
   const fleet = await Fleet.connect({ ...fleetOptions(values), dir })
   await fleet.keepSchedules()
-  const file = join(dir, keeperFile)
-  writeFileSync(file, JSON.stringify({ pid: process.pid }), { mode: 0o600 })
   const { server, leaseMs } = await fleet.status()
-  tell(`sheepdog: the fleet in ${dir} is up (nats-server ${server}, lease ${leaseMs} ms); Ctrl-C ends it`)
-  // Nothing else keeps this process.
-  timers.setInterval(() => {}, 2 ** 30)
-  await untilInterrupt()
-  rmSync(file, { force: true })
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => (end = resolve))
+  const forget = await listenForEnd(dir, end)
+  const place = (values.servers ?? variable('SHEEPDOG_NATS')) ? '' : ` in ${dir}`
+  tell(`sheepdog: the fleet${place} is up (nats-server ${server}, lease ${leaseMs} ms); Ctrl-C ends it`)
+  await Promise.race([untilInterrupt(), ended])
+  forget()
   await fleet.close()
   process.exit(0)
 }
@@ -194,23 +189,6 @@ async function status(fleet: Fleet, json: boolean): Promise<number> {
 }
 
 async function down(dir: string): Promise<number> {
-  const pid = keeperOf(dir)
-  if (pid === undefined) throw new Error(`no \`sheepdog fleet up\` keeps ${dir}`)
-  process.kill(pid, 'SIGTERM')
-  for (let looks = 0; keeperOf(dir) !== undefined; looks++) {
-    if (looks === 200) throw new Error(`process ${pid} does not end`)
-    await new Promise((done) => timers.setTimeout(done, 50))
-  }
+  if ((await endKeepers(dir)) === 0) throw new Error(`no \`sheepdog fleet up\` keeps ${dir}`)
   return 0
-}
-
-/** The process that keeps the fleet up, if it still does. */
-function keeperOf(dir: string): number | undefined {
-  try {
-    const { pid } = JSON.parse(readFileSync(join(dir, keeperFile), 'utf8')) as { pid: number }
-    process.kill(pid, 0)
-    return pid
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,7 @@
 // How the commands of a fleet get to it: the same options for all of them.
-import { Fleet, type FleetOptions } from '../lib/fleet'
+import { Fleet, type FleetOptions, type JobState } from '../lib/fleet'
+import { suggestion } from '../lib/hint'
+import { UsageError } from './arguments'
 import { type OptionTable, several, setting } from './command'
 
 /** Options that each of these commands takes. */
@@ -14,6 +16,20 @@ export const fleetTable = {
   ca: setting('FILE', "certificates that sign the server's (default: the system's)"),
   prefix: setting('NAME', 'name of one of several fleets on a server'),
 } as const satisfies OptionTable
+
+/** The option for jobs in some of these states. */
+export const states = <const State extends JobState>(help: string, known: readonly State[]) => ({
+  ...several('S', help, known),
+  read: (flag: string, given: string[]) => given.map((name) => stateOf(flag, name, known)),
+})
+
+function stateOf<State extends string>(flag: string, name: string, known: readonly State[]): State {
+  const state = known.find((one) => one === name)
+  if (state !== undefined) return state
+  const names = `${known.slice(0, -1).join(', ')} or ${known.at(-1)}`
+  const hint = suggestion(name, [...known])
+  throw new UsageError(`${flag}: expected ${names}, got ${JSON.stringify(name)}${hint}`)
+}
 
 type Values = { [name in keyof typeof fleetTable]?: string | string[] }
 

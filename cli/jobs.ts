@@ -2,10 +2,10 @@
 import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
 import { type ParsedArguments, parseArguments, UsageError } from './arguments'
-import { counted, type Ending, type OptionTable, setting, several, flag } from './command'
+import { counted, type Ending, type OptionTable, setting, flag } from './command'
 import { describeEvent, showCost } from './event'
 import { showCount } from './figure'
-import { fleetTable, withFleet } from './fleet_way'
+import { fleetTable, states, withFleet } from './fleet_way'
 import { json as toJson, print, room, tell } from './screen'
 
 export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
@@ -34,8 +34,7 @@ export const operands = [{ name: 'VERB', fits: ['ls', 'show', 'logs', 'cancel', 
 
 export const options = {
   queue: setting('Q', 'ls, retry: jobs of this queue only'),
-  state: several(
-    'S',
+  state: states(
     'ls, retry: jobs in this state only: queued, running, done, failed, cancelled or dead; may be repeated',
     ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
   ),
@@ -106,8 +105,7 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
 }
 
 function filterOf({ queue, state, tag, title, limit, after }: Values): JobListOptions {
-  const states = state as JobRecord['state'][] | undefined
-  return { queue, state: states, tag, title, limit, after }
+  return { queue, state, tag, title, limit, after }
 }
 
 async function list(fleet: Fleet, filter: JobListOptions, { json }: Values): Promise<number> {
