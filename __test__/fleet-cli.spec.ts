@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sheepdog } from './cli-command'
 import { hasServer, newFolder } from './fleet-worker'
 
 const program = join(__dirname, '../cli/sheepdog.js')
@@ -73,6 +76,50 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
     expect(run('fleet', 'down', ...at).status).toBe(1)
   })
 
+  it('is kept up by any number of processes, and ends them and no other', async () => {
+    const dir = join(newFolder(), 'fleet')
+    const up = async (...args: string[]) => {
+      const child = spawn(process.execPath, [program, 'fleet', 'up', ...args], {
+        stdio: ['ignore', 'inherit', 'pipe'],
+      })
+      expect(`${(await once(child.stderr, 'data'))[0]}`).toContain('is up')
+      return child
+    }
+    const [one, two] = [await up('--dir', dir), await up('--dir', dir)]
+    const { url, token } = JSON.parse(readFileSync(join(dir, 'fleet.json'), 'utf8'))
+    // Of a fleet elsewhere, the folder has nothing but this process.
+    const other = join(newFolder(), 'not/there')
+    const three = await up('--servers', url, '--token', token, '--dir', other)
+    const ends = [one, two, three].map((child) => once(child, 'exit'))
+    expect(run('fleet', 'down', '--dir', other).status).toBe(0)
+    // What a killed one left: its port is another program's by now.
+    const stranger = createServer((socket) => socket.end('hello')).listen(0, '127.0.0.1')
+    await once(stranger, 'listening')
+    const { port } = stranger.address() as AddressInfo
+    const stale = join(dir, 'keeper-stale.json')
+    writeFileSync(stale, JSON.stringify({ port, name: 'name', token: 'token' }))
+    expect(await sheepdog(['fleet', 'down', '--dir', dir])).toMatchObject({ status: 0, stderr: '' })
+    expect(await Promise.all(ends)).toEqual([
+      [0, null],
+      [0, null],
+      [0, null],
+    ])
+    expect([existsSync(stale), run('fleet', 'down', '--dir', dir).status]).toEqual([false, 1])
+    stranger.close()
+  })
+
+  it('takes lines of any system, and says which ones are wrong', () => {
+    const at = ['--dir', join(newFolder(), 'fleet')]
+    const file = join(newFolder(), 'jobs.jsonl')
+    const lines = ['{"handler":"h","id":"a"}', '', '{bad', '[1]', '{"handler":"h","at":"soon"}']
+    writeFileSync(file, `\uFEFF${lines.join('\r\n')}`)
+    const { status, stdout, stderr } = run('submit', '--jsonl', file, ...at)
+    expect([status, stdout]).toEqual([1, 'a\n'])
+    expect(stderr).toMatch(
+      /line 3: invalid.*JSON.*\n.*line 4: expected an object\n.*line 5: at: expected a date/,
+    )
+  })
+
   it('says what is wrong with a command line', () => {
     for (const [args, message] of [
       [['submit'], 'a provider and a prompt are needed'],
@@ -83,6 +130,13 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       [['fleet', 'start'], 'expected up, status, down, pause, resume, drain, prune, schedule'],
       [['fleet', 'prune'], 'prune needs --older-than'],
       [['fleet', 'prune', '--older-than', '1d', '--state', 'running'], '--state: expected done'],
+      [['jobs', '--state', 'don'], 'cancelled or dead, got "don"; did you mean done?'],
+      [['submit', '--jsonl', tmpdir()], 'is a folder, not a file'],
+      // What would be passed over in silence.
+      [['submit', '--jsonl', 'jobs.jsonl', '--priority', '3'], "--priority can't be given with --jsonl"],
+      [['submit', '--handler', 'sum', '--model', 'm'], "--model can't be given with --handler"],
+      [['submit', '--handler', 'sum', 'codex', 'x'], '--handler: no PROVIDER can be given with it'],
+      [['submit', 'codex', 'x', '--data', '1'], "--data can't be given with a PROVIDER"],
     ] as const) {
       const { status, stderr } = run(...args)
       expect([status, stderr]).toEqual([2, expect.stringContaining(message)])

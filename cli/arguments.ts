@@ -112,11 +112,12 @@ export function parseSize(option: string, text: string): number {
   return bytes
 }
 
-export function parseJson(option: string, text: string): unknown {
+/** `place`: the option or the line with the JSON. Editors of some systems put a mark of the byte order before it. */
+export function parseJson(place: string, text: string): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch (error) {
-    throw new UsageError(`${option}: invalid JSON: ${(error as Error).message}`)
+    throw new UsageError(`${place}: invalid JSON: ${(error as Error).message}`)
   }
 }
 

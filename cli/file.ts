@@ -1,7 +1,7 @@
 // Files that an option of the command line names.
-import { once } from 'node:events'
-import { createReadStream, readFileSync, type ReadStream } from 'node:fs'
-import { UsageError } from './arguments'
+import { readFileSync, type ReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { parseJson, UsageError } from './arguments'
 import { setting } from './command'
 
 /** An option whose value is the JSON in a file, such as `--schema FILE`. */
@@ -19,22 +19,19 @@ function readJson(option: string, file: string): unknown {
   } catch (error) {
     throw notReadable(option, file, error)
   }
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new UsageError(`${option}: ${file} is not valid JSON: ${(error as Error).message}`)
-  }
+  return parseJson(`${option}: ${file}`, text)
 }
 
 /** A stream of the file of an option. Resolves when the file is open. */
 export async function openStream(option: string, file: string): Promise<ReadStream> {
-  const stream = createReadStream(file)
   try {
-    await once(stream, 'ready')
+    const handle = await open(file)
+    // Its first read would fail, long after this.
+    if ((await handle.stat()).isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' })
+    return handle.createReadStream()
   } catch (error) {
     throw notReadable(option, file, error)
   }
-  return stream
 }
 
 const reasons: Record<string, string> = {

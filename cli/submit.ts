@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseDuration, UsageError } from './arguments'
+import { type ParsedArguments, parseArguments, parseDuration, parseJson, UsageError } from './arguments'
 import { type Ending, type OptionTable, numbered, setting, several, flag } from './command'
 import { openStream } from './file'
 import { fleetTable, withFleet } from './fleet_way'
@@ -30,6 +30,12 @@ fail the others; the exit status is then 1.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
+const agentOptions = {
+  model: setting('NAME', 'model that the agent uses'),
+  ...levelOptions,
+  ...hostOptions,
+} as const satisfies OptionTable
+
 export const options = {
   handler: setting('NAME', "name of a handler in the workers' own code"),
   data: setting('JSON', 'input of the handler'),
@@ -51,9 +57,7 @@ export const options = {
   git: setting('URL', 'work in a checkout of this repository instead'),
   ref: setting('REF', 'branch, tag or full commit id (default: HEAD of the repository)'),
   'keep-checkout': flag("keep the files of a failed job on its worker's disk"),
-  model: setting('NAME', 'model that the agent uses'),
-  ...levelOptions,
-  ...hostOptions,
+  ...agentOptions,
   wait: flag('follow the job: events on stderr, result on stdout; exit status 0 if it succeeded'),
   ...fleetTable,
 } as const satisfies OptionTable
@@ -65,15 +69,8 @@ export async function run(args: string[]): Promise<Ending> {
   const [provider, prompt, ...rest] = [...positionals, ...(command ?? [])]
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
-  if (values.jsonl !== undefined) {
-    if (provider !== undefined)
-      throw new UsageError('--jsonl: the jobs are in the file; no PROVIDER is needed')
-    return submitLines(values.jsonl, values)
-  }
-  if (values.handler === undefined && (provider === undefined || prompt === undefined))
-    throw new UsageError('a provider and a prompt are needed: sheepdog submit PROVIDER "PROMPT"')
-  if (values.git === undefined && (values.ref !== undefined || values['keep-checkout']))
-    throw new UsageError('--ref and --keep-checkout need --git URL')
+  checkKind(values, provider, prompt)
+  if (values.jsonl !== undefined) return submitLines(values.jsonl, values)
   const what =
     values.handler === undefined
       ? {
@@ -118,30 +115,58 @@ export async function run(args: string[]): Promise<Ending> {
   })
 }
 
+type Values = ParsedArguments<typeof options>['values']
+
+/** A job is a turn of an agent, a call of a handler, or a line of a file. */
+function checkKind(values: Values, provider: string | undefined, prompt: string | undefined): void {
+  if (values.jsonl !== undefined) {
+    if (provider !== undefined)
+      throw new UsageError('--jsonl: the jobs are in the file; no PROVIDER is needed')
+    const ofLines = { ...fleetTable, jsonl: true, queue: true }
+    return refuse('--jsonl', values, (name) => !(name in ofLines))
+  }
+  if (values.git === undefined && (values.ref !== undefined || values['keep-checkout']))
+    throw new UsageError('--ref and --keep-checkout need --git URL')
+  if (values.handler === undefined) {
+    if (provider === undefined || prompt === undefined)
+      throw new UsageError('a provider and a prompt are needed: sheepdog submit PROVIDER "PROMPT"')
+    return refuse('a PROVIDER', values, (name) => name === 'data')
+  }
+  if (provider !== undefined)
+    throw new UsageError(`--handler: no PROVIDER can be given with it, got ${JSON.stringify(provider)}`)
+  return refuse('--handler', values, (name) => name in agentOptions)
+}
+
+/** An option that would be passed over in silence is a mistake. */
+function refuse(kind: string, values: object, isForeign: (name: string) => boolean): void {
+  const name = Object.keys(values).find(isForeign)
+  if (name !== undefined) throw new UsageError(`--${name} can't be given with ${kind}`)
+}
+
 /** Jobs that are in memory at a time. */
 const atOnce = 5000
 
-async function submitLines(file: string, values: Parameters<typeof withFleet>[0]): Promise<number> {
-  const { queue } = values as { queue?: string }
+async function submitLines(file: string, values: Values): Promise<number> {
+  const { queue } = values
   const input = file === '-' ? process.stdin : await openStream('--jsonl', file)
   return withFleet(values, async (fleet) => {
     let [refused, number, waiting] = [0, 0, [] as { number: number; job: JobOptions }[]]
-    const refuse = (line: number, why: string) => {
+    const refuseLine = (why: string) => {
       refused++
-      tell(`sheepdog: line ${line}: ${why}`)
+      tell(`sheepdog: ${why}`)
     }
     const submit = async () => {
       const answers = await fleet.submitMany(waiting.map(({ job }) => job))
       for (const [at, { id, error }] of answers.entries())
-        if (error) refuse(waiting[at]!.number, `${error.code}: ${error.message}`)
+        if (error) refuseLine(`line ${waiting[at]!.number}: ${error.code}: ${error.message}`)
         else print(id)
       waiting = []
     }
     for await (const line of createInterface({ input, crlfDelay: Infinity })) {
       number++
       if (line.trim() === '') continue
-      const job = parseJob(line)
-      if (typeof job === 'string') refuse(number, job)
+      const job = parseJob(`line ${number}`, line)
+      if (typeof job === 'string') refuseLine(job)
       else waiting.push({ number, job: { ...(queue !== undefined && { queue }), ...job } })
       if (waiting.length >= atOnce) await submit()
     }
@@ -151,13 +176,13 @@ async function submitLines(file: string, values: Parameters<typeof withFleet>[0]
 }
 
 /** The job of a line, or why there is none. */
-function parseJob(line: string): JobOptions | string {
+function parseJob(place: string, line: string): JobOptions | string {
   try {
-    const job = JSON.parse(line) as JobOptions & { at?: unknown }
-    if (typeof job !== 'object' || job === null || Array.isArray(job)) return 'expected an object'
-    return typeof job.at === 'string' ? { ...job, at: new Date(job.at) } : job
+    const job = parseJson(place, line) as JobOptions & { at?: unknown }
+    if (typeof job !== 'object' || job === null || Array.isArray(job)) return `${place}: expected an object`
+    return typeof job.at === 'string' ? { ...job, at: parseTime(`${place}: at`, job.at) } : job
   } catch (error) {
-    return `invalid JSON: ${(error as Error).message}`
+    return (error as Error).message
   }
 }
 
