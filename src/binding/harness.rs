@@ -318,8 +318,8 @@ struct Shown {
 
 fn shown(replay: Replay) -> Shown {
     let error = replay.fault.map(|fault| {
-        let mut error = json!({ "code": fault.code.as_str(), "message": fault.message });
-        if let Some(kind) = fault.kind {
+        let mut error = json!({ "code": fault.error.code().as_str(), "message": fault.error.message() });
+        if let Some(kind) = fault.kind() {
             put(&mut error, "kind", kind.as_str());
         }
         error

@@ -30,10 +30,10 @@ mod code;
 pub use code::ErrorCode;
 
 /// An error: `code` for programs, `message` for people (it says what to do next), `facts` as the fields of the JS error.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Error(Box<Parts>);
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct Parts {
     code: ErrorCode,
     message: String,

@@ -19,6 +19,7 @@
 
 pub(crate) mod recent;
 pub mod result;
+pub mod stop;
 pub(crate) mod tally;
 pub mod transcript;
 
@@ -30,8 +31,9 @@ use crate::harness::evidence::last_lines::LastLines;
 use crate::harness::evidence::reason_line::reason_line;
 use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::Provider;
-use ground::error::ErrorCode;
-use serde::{Deserialize, Serialize};
+use ground::error::{Error, ErrorCode};
+use stop::Silence;
+pub use stop::Stop;
 
 /// How the process ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,28 +42,6 @@ pub enum Ending {
     /// The signal's name, for example "SIGKILL".
     Signalled(String),
     Unknown,
-}
-
-/// Why we stopped the process.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Stop {
-    /// It did not end by itself after its good end of turn.
-    Lingered,
-    /// No output for so many milliseconds, with or without a tool open.
-    Idle {
-        ms: f64,
-        in_tool: bool,
-        before_first_byte: bool,
-    },
-    TimedOut {
-        ms: f64,
-    },
-    Aborted,
-    NoProgress,
-    /// The CLI continued another session than the requested one.
-    OtherSession,
-    /// This turn, or the turns that share a budget with it, used more than allowed.
-    OverBudget,
 }
 
 /// The evidence for a verdict.
@@ -89,18 +69,42 @@ pub struct Verdict {
 /// Why a turn did not succeed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    pub code: ErrorCode,
-    pub kind: Option<AgentErrorKind>,
-    pub message: String,
+    pub error: Error,
     /// The answer was refused by the CLI itself for its shape: the answer may be there all the same.
     pub is_misshapen: bool,
     /// When the limit ends that it ran into, where somebody says so.
     pub reset: Option<Reset>,
 }
 
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault { error, is_misshapen: false, reset: None }
+    }
+}
+
 impl Fault {
-    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Fault {
-        Fault { code, kind: None, message: message.into(), is_misshapen: false, reset: None }
+    pub(crate) fn new(code: ErrorCode, kind: Option<AgentErrorKind>, message: &str) -> Fault {
+        // A line may be of 64 MiB, and so what an agent says in it; or it says nothing, and a fault has a reason all the same.
+        let is_silent = message.trim().is_empty();
+        let message = if is_silent { "the agent failed, and gave no reason".into() } else { clip(message) };
+        let error = Error::new(code, message);
+        match kind {
+            Some(kind) => error.with("kind", kind.as_str()).into(),
+            None => error.into(),
+        }
+    }
+
+    pub fn kind(&self) -> Option<AgentErrorKind> {
+        AgentErrorKind::of(&self.error)
+    }
+
+    /// The fault with the end of its limit. `told`: a reset time in a field of the output is exact; one in a message is rounded for
+    /// people.
+    pub(crate) fn resetting(mut self, told: Option<&Reset>) -> Fault {
+        if self.kind().is_some_and(AgentErrorKind::may_reset) {
+            self.reset = told.cloned().or_else(|| Reset::parse(self.error.message()));
+        }
+        self
     }
 }
 
@@ -109,44 +113,31 @@ impl Verdict {
         Verdict { recovered, fault: None }
     }
 
-    fn fault(code: ErrorCode, kind: Option<AgentErrorKind>, message: impl Into<String>) -> Self {
-        // A line may be of 64 MiB, and so what an agent says in it; or it says nothing, and a fault has a reason all the same.
-        let said = message.into();
-        let is_silent = said.trim().is_empty();
-        let message =
-            clip(if is_silent { "the agent failed, and gave no reason" } else { &said }).into_owned();
-        Verdict { recovered: false, fault: Some(Fault { kind, ..Fault::new(code, message) }) }
+    fn fault(code: ErrorCode, kind: Option<AgentErrorKind>, message: impl AsRef<str>) -> Self {
+        Verdict { recovered: false, fault: Some(Fault::new(code, kind, message.as_ref())) }
     }
 
     fn failed(failure: &Failure, may_resume: bool) -> Self {
         if failure.is_resume && may_resume {
-            return Verdict::fault(ErrorCode::AgentResumeFailed, None, failure.message.clone());
+            return Verdict::fault(ErrorCode::AgentResumeFailed, None, &failure.message);
         }
-        let mut verdict = Verdict::fault(ErrorCode::AgentFailed, Some(failure.kind), failure.message.clone());
-        if let Some(fault) = &mut verdict.fault {
-            fault.is_misshapen = failure.is_misshapen;
-        }
-        verdict
+        let fault = Fault::new(ErrorCode::AgentFailed, Some(failure.kind), &failure.message);
+        let fault = Fault { is_misshapen: failure.is_misshapen, ..fault };
+        Verdict { recovered: false, fault: Some(fault) }
     }
 }
 
 /// See the table above.
 pub fn verdict(evidence: &Evidence) -> Verdict {
-    let mut verdict = weigh(evidence);
-    if let Some(fault) =
-        verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(AgentErrorKind::may_reset))
-    {
-        // A reset time in a field of the output is exact; one in a message is rounded for people.
-        fault.reset = evidence.digest.reset().cloned().or_else(|| Reset::parse(&fault.message));
-    }
-    verdict
+    let Verdict { recovered, fault } = weigh(evidence);
+    Verdict { recovered, fault: fault.map(|fault| fault.resetting(evidence.digest.reset())) }
 }
 
 fn weigh(evidence: &Evidence) -> Verdict {
     let Evidence { provider, digest, ending, stop, resume, .. } = *evidence;
     let name = provider.as_str();
     if stop == Some(Stop::Aborted) {
-        return Verdict::fault(ErrorCode::AgentAborted, None, format!("the {name} turn was aborted"));
+        return stopped(evidence, Stop::Aborted);
     }
     if let (Some(asked), Some(reported)) = (resume, digest.session_id())
         && !provider.is_same_session(asked, reported)
@@ -156,8 +147,7 @@ fn weigh(evidence: &Evidence) -> Verdict {
     }
     if stop == Some(Stop::OverBudget) {
         // Whatever its end was, and whether it came before it was stopped: that is a matter of moments.
-        let message = format!("the {name} turn used more than its limit");
-        return Verdict::fault(ErrorCode::AgentBudget, None, message);
+        return stopped(evidence, Stop::OverBudget);
     }
     match digest.terminal() {
         Some(terminal) if terminal.ok => {
@@ -218,11 +208,10 @@ fn is_kill(ending: &Ending) -> bool {
 
 fn no_end(evidence: &Evidence) -> Verdict {
     let Evidence { provider, digest, stop, stderr, may_resume, .. } = *evidence;
-    let hint = digest.last_failure().or(digest.last_retry());
-    let kind = hint.map(|failure| failure.kind);
-    if let Some(verdict) = stop.and_then(|stop| stopped(evidence, stop, kind)) {
-        return verdict;
+    if let Some(stop) = stop.filter(|stop| *stop != Stop::Lingered) {
+        return stopped(evidence, stop);
     }
+    let kind = hint(digest).map(|failure| failure.kind);
     let said = provider.descriptor().words.reason_in(stderr, may_resume);
     match said {
         Some(failure) if failure.is_resume => Verdict::failed(&failure, may_resume),
@@ -230,52 +219,22 @@ fn no_end(evidence: &Evidence) -> Verdict {
     }
 }
 
-/// The verdict on a turn without an end that was stopped for a fault of its own.
-fn stopped(evidence: &Evidence, stop: Stop, kind: Option<AgentErrorKind>) -> Option<Verdict> {
-    let Evidence { provider, digest, stderr, resume, .. } = *evidence;
-    let name = provider.as_str();
-    let last_words = last_words(digest);
-    Some(match stop {
-        Stop::Idle { ms, in_tool, before_first_byte } => {
-            let seconds = ms / 1000.0;
-            let other = digest.other_lines().or_else(|| LastLines::of(stderr).told());
-            let what = match (before_first_byte, in_tool) {
-                (true, _) => {
-                    let what = if other.is_some() { "began no turn" } else { "printed nothing" };
-                    format!("{name} {what} for {seconds} s after its start (startTimeoutMs)")
-                }
-                (_, true) => format!(
-                    "{name} was silent for {seconds} s while {} ran (toolIdleTimeoutMs)",
-                    match (digest.open_tool(), digest.background().next()) {
-                        (None, Some(what)) => format!("{what} in the background"),
-                        (tool, _) => format!("its tool {}", tool.unwrap_or_default()),
-                    }
-                ),
-                _ => format!("{name} was silent for {seconds} s (idleTimeoutMs)"),
-            };
-            let host = evidence.unanswered.as_ref();
-            let unanswered = host
-                .map(|host| format!("; {host}, which was asked last, did not answer"))
-                .unwrap_or_default();
-            let before = other.map(|lines| format!(". Before that it printed {lines}")).unwrap_or_default();
-            let what = what + &unanswered + &before + &last_words;
-            Verdict::fault(ErrorCode::AgentIdle, kind, what)
-        }
-        Stop::TimedOut { ms } => {
-            let message = format!("{name} had not finished after {} s (timeoutMs){last_words}", ms / 1000.0);
-            Verdict::fault(ErrorCode::AgentTimedOut, kind, message)
-        }
-        Stop::NoProgress => {
-            let message = format!("{name} kept printing without any progress{last_words}");
-            Verdict::fault(ErrorCode::AgentNoProgress, kind, message)
-        }
-        Stop::OtherSession => {
-            let asked = resume.unwrap_or_default();
-            let message = format!("{name} was asked to continue session {asked} but began another one");
-            Verdict::fault(ErrorCode::AgentResumeFailed, None, message)
-        }
-        Stop::Lingered | Stop::Aborted | Stop::OverBudget => return None,
-    })
+/// The verdict on a turn that we stopped.
+fn stopped(evidence: &Evidence, stop: Stop) -> Verdict {
+    let Evidence { provider, digest, stderr, .. } = *evidence;
+    let running = match (digest.open_tool(), digest.background().next()) {
+        (None, Some(what)) => Some(format!("{what} in the background")),
+        (tool, _) => tool.map(|tool| format!("its tool {tool}")),
+    };
+    let printed = digest.other_lines().or_else(|| LastLines::of(stderr).told());
+    let silence = Silence { runs: running, printed, unanswered: evidence.unanswered.clone() };
+    let mut error = stop.error(provider.as_str(), &silence);
+    let is_its_fault = matches!(stop, Stop::Idle { .. } | Stop::TimedOut { .. } | Stop::NoProgress);
+    if let Some(failure) = hint(digest).filter(|_| is_its_fault) {
+        let last = format!("The last error was: {}", clip(&failure.message));
+        error = error.adding(&last).with("kind", failure.kind.as_str());
+    }
+    Verdict { recovered: false, fault: Some(error.into()) }
 }
 
 /// The verdict on a turn whose process ended by itself, without an end of the turn. `said`: the reason in its stderr.
@@ -335,8 +294,11 @@ fn explained(provider: Provider, code: i32, said: Option<&Failure>) -> Option<Fa
     Some(failure)
 }
 
-/// The last thing that the agent said went wrong, if anything did.
+/// The last thing that the agent said went wrong.
+fn hint(digest: &Digest) -> Option<&Failure> {
+    digest.last_failure().or(digest.last_retry())
+}
+
 fn last_words(digest: &Digest) -> String {
-    let hint = digest.last_failure().or(digest.last_retry());
-    hint.map(|failure| format!(" (last error: {})", failure.message)).unwrap_or_default()
+    hint(digest).map(|failure| format!(" (last error: {})", failure.message)).unwrap_or_default()
 }

@@ -192,7 +192,7 @@ proptest! {
                 let after = lines[end.unwrap_or(0)..].iter().find(|line| is_work(provider, line));
                 prop_assert!(after.is_none(), "a success though it went on: {after:?}\n{stdout}");
             }
-            Some(fault) => prop_assert!(!fault.message.is_empty(), "no reason"),
+            Some(fault) => prop_assert!(!fault.error.message().is_empty(), "no reason"),
         }
     }
 }

@@ -23,7 +23,7 @@ impl Recorded {
 
 fn shown(replay: &Replay) -> Value {
     let fault = replay.fault.as_ref().map(|fault| {
-        json!({ "code": fault.code.as_str(), "kind": fault.kind.map(|kind| kind.as_str()), "message": fault.message })
+        json!({ "code": fault.error.code().as_str(), "kind": fault.kind().map(|kind| kind.as_str()), "message": fault.error.message() })
     });
     json!({ "ok": replay.fault.is_none(), "error": fault, "result": replay.result, "events": replay.events })
 }
@@ -71,7 +71,7 @@ fn a_recording_that_is_cut_is_a_success_only_after_its_good_end_of_turn() {
             assert_eq!(cut.fault.is_none(), is_ended, "{} cut after {kept} lines", one.title());
             if let Some(fault) = cut.fault {
                 assert!(
-                    ["AGENT_TRUNCATED", "AGENT_FAILED"].contains(&fault.code.as_str()),
+                    ["AGENT_TRUNCATED", "AGENT_FAILED"].contains(&fault.error.code().as_str()),
                     "{}",
                     one.title()
                 );

@@ -2,6 +2,7 @@
 //! again meanwhile.
 
 use crate::harness::clock::{Clock, ClockLimits, Due, Heard, Sample};
+use crate::harness::verdict::stop::{Silence, Stop};
 use ground::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
 
@@ -115,12 +116,12 @@ impl Prompts {
             }
             match prompt.clock.due(now, 0, 0) {
                 Due::Sample => return Some(Next::Sample(prompt.id)),
-                Due::Idle { limit } => {
-                    let error = silent(name, limit, open_tool(&prompt.session).as_deref());
+                due => {
+                    let Some(stop) = Stop::due(due, &prompt.clock) else { continue };
+                    let runs = open_tool(&prompt.session).map(|tool| format!("its tool {tool}"));
+                    let error = stop.error(name, &Silence { runs, ..Silence::default() });
                     return Some(Next::Stop(prompt.id, error));
                 }
-                Due::TimedOut { limit } => return Some(Next::Stop(prompt.id, timed_out(name, limit))),
-                Due::Nothing | Due::Extend { .. } | Due::Lingers | Due::NoProgress => {}
             }
         }
         None
@@ -137,22 +138,4 @@ fn unheeded(name: &str) -> Error {
     let message =
         format!("{name} was ended: it did not end its turn after the client's cancel (`killGraceMs`)");
     Error::new(ErrorCode::AgentAborted, message)
-}
-
-fn timed_out(name: &str, limit: Duration) -> Error {
-    let seconds = limit.as_secs_f64();
-    let message = format!("{name} was ended: its turn took more than {seconds} s in all (`timeoutMs`)");
-    Error::new(ErrorCode::AgentTimedOut, message)
-}
-
-fn silent(name: &str, limit: Duration, open: Option<&str>) -> Error {
-    let (place, option) = match open {
-        Some(tool) => (format!(" while {tool} ran"), "toolIdleTimeoutMs"),
-        None => (String::new(), "idleTimeoutMs"),
-    };
-    let seconds = limit.as_secs_f64();
-    Error::new(
-        ErrorCode::AgentIdle,
-        format!("{name} was ended: it was silent for {seconds} s{place} (`{option}`)"),
-    )
 }

@@ -4,30 +4,18 @@
 
 use crate::acp::owner::Owner;
 use crate::acp::state::active::Active;
-use crate::acp::turn::verdict::Fault;
 use crate::harness::limit::usage_limit::{UsageLimit, waiting};
-use ground::error::Error;
+use crate::harness::limit::wait_policy::Wait;
 use ground::trace::{SESSION, debug};
 use std::time::{Instant, SystemTime};
 
 impl Owner {
-    /// The turn under way failed: for a limit that is waited out it rests, and `None` is given back; else its error.
-    pub(super) fn after_limit(&mut self, fault: Fault) -> Option<Error> {
-        let Fault { error, kind, reset } = fault;
-        let Some(limit) = reset.and_then(|reset| UsageLimit::said(&reset, &self.session.request.agent))
-        else {
-            return Some(error);
-        };
-        self.spending.account.hold(kind, limit);
-        let longest = self.session.request.wait_for_reset;
-        let wait = self.turns.active.as_ref().and_then(|active| active.wait(kind, limit.left(), longest));
-        let (Some(wait), Some(active)) = (wait, &mut self.turns.active) else {
-            return Some(limit.tell(error));
-        };
+    /// The turn under way rests until the end of the limit that it has met.
+    pub(super) fn wait_out(&mut self, wait: Wait, limit: UsageLimit) {
+        let Some(active) = &mut self.turns.active else { return };
         let until = limit.after(wait.least);
         active.meet_limit(wait, until);
         self.tell_rest(until, true);
-        None
     }
 
     /// Others have met a limit of the account: the turn under way rests until it ends.

@@ -4,10 +4,11 @@ use crate::acp::owner::{Over, Owner, Shown, closed};
 use crate::acp::question::HostRequest;
 use crate::acp::state::link::PendingRequest;
 use crate::acp::state::order::Reply;
-use crate::acp::turn::verdict::{Stop, stopped};
 use crate::acp::wire::connection::Exit;
 use crate::harness::Provider;
 use crate::harness::clock::{Due, Sample};
+use crate::harness::verdict::Stop;
+use crate::harness::verdict::stop::extended;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::trace::{SESSION, debug};
@@ -103,12 +104,12 @@ impl Owner {
                 active.account.warn(&message);
                 active.state.stop_waiting();
             }
-            Due::Idle { limit } => {
-                let in_tool = active.clock.in_tool();
-                self.stop(Stop::Idle { limit, in_tool });
+            Due::Extend { limit } => self.warn(extended(limit)),
+            due => {
+                if let Some(stop) = Stop::due(due, &active.clock) {
+                    self.stop(stop);
+                }
             }
-            Due::TimedOut { limit } => self.stop(Stop::TimedOut { limit }),
-            Due::Nothing | Due::Extend { .. } | Due::Lingers | Due::NoProgress => {}
         }
         ControlFlow::Continue(())
     }
@@ -175,10 +176,11 @@ impl Owner {
             self.on_end(&ending, now);
         }
         if let Some(active) = &self.turns.active {
+            let name = self.session.agent.as_str();
             let error = match active.end.stop {
-                _ if is_closed => stopped(self.session.agent.as_str(), Stop::Closed, None),
+                _ if is_closed => Stop::Closed.error(name, &self.silence()),
                 _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
-                Some(stop) => exit.tell(disobeyed(stopped(self.session.agent.as_str(), stop, None))),
+                Some(stop) => exit.tell(disobeyed(stop.error(name, &self.silence()))),
                 None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
             };
             self.finish(None, Some(error), now);

@@ -1,15 +1,18 @@
 //! The course of a session's turn, from its prompt to its result.
 
 use crate::acp::owner::{Over, Owner};
-use crate::acp::state::active::{Active, Next, Session};
+use crate::acp::state::active::{Active, Session};
 use crate::acp::state::order::Prompt;
 use crate::acp::state::session_state::Afterwords;
 use crate::acp::turn::turn_state::{Ending, Version};
-use crate::acp::turn::verdict::Stop;
 use crate::harness::clip::clip_to;
 use crate::harness::evidence::metered::{metered_words, since, told, usage_of};
-use crate::harness::turn::structured::REASKED;
+use crate::harness::limit::usage_limit::UsageLimit;
+use crate::harness::turn::next::Next;
+use crate::harness::turn::structured::{REASKED, misfit};
+use crate::harness::verdict::Stop;
 use crate::harness::verdict::result::{TurnResult, TurnSandbox};
+use crate::harness::verdict::stop::Silence;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
@@ -152,15 +155,25 @@ impl Owner {
         for event in self.work.book.close_refused() {
             self.tell(event);
         }
-        let open_tool = self.work.book.open().next().map(str::to_owned);
-        debug!(target: SESSION, id = self.session.number, in_tool = open_tool.is_some(), behind = self.work.background.len(), "heard the end of the turn");
+        let silence = self.silence();
+        debug!(target: SESSION, id = self.session.number, in_tool = silence.runs.is_some(), behind = self.work.background.len(), "heard the end of the turn");
         let Some(active) = &mut self.turns.active else { return };
-        match active.next(self.session.agent, ending, open_tool.as_deref()) {
-            Next::Reask => {
+        let agent = &self.session.request.agent;
+        let fault = active.fault(agent.provider, ending, &silence);
+        let limit = fault.as_ref().and_then(|fault| self.spending.account.meet(fault, agent));
+        let reset_in = limit.map(UsageLimit::left);
+        let longest = self.session.request.wait_for_reset;
+        match (active.next(fault.as_ref(), &self.session.id, reset_in, longest), limit) {
+            (Next::Reask { problems, .. }, _) => {
+                active.reask(&problems);
                 self.tell(AgentEvent::Retry { message: REASKED.to_owned(), until: None });
                 self.ask_again(now);
             }
-            Next::Done { structured } => {
+            (Next::Misfit { problems }, _) => {
+                self.finish(None, Some(misfit(self.session.agent, problems)), now);
+            }
+            (Next::Wait(wait), Some(limit)) => self.wait_out(wait, limit),
+            (Next::Done { structured }, _) => {
                 let left: Vec<String> = self.work.book.in_progress().map(str::to_owned).collect();
                 if let Some(active) = self
                     .turns
@@ -172,8 +185,10 @@ impl Owner {
                 }
                 self.finish(structured, None, now);
             }
-            Next::Failed(fault) => {
-                let Some(error) = self.after_limit(fault) else { return };
+            // A prompt is not repeated in another session.
+            (Next::Failed(_) | Next::Retry { .. } | Next::Anew | Next::Wait(_), _) => {
+                let Some(error) = fault.map(|fault| fault.error) else { return };
+                let error = if let Some(limit) = limit { limit.tell(error) } else { error };
                 if self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some()) {
                     for event in self.work.book.close_all() {
                         self.tell(event);
@@ -192,7 +207,6 @@ impl Owner {
                 self.session.agent.as_str()
             ));
         }
-        let error = error.map(|error| self.explained(error));
         let is_over_budget =
             self.turns.active.as_ref().is_some_and(|active| active.end.stop == Some(Stop::OverBudget));
         let error = if is_over_budget { Some(self.spending.allowance.exceeded()) } else { error };
@@ -232,19 +246,12 @@ impl Owner {
         active.prompt.driver.finish(outcome);
     }
 
-    /// The error of a silent turn, with what is known of the silence.
-    fn explained(&self, error: Error) -> Error {
-        if error.code() != ErrorCode::AgentIdle {
-            return error;
-        }
-        let printed = self.turns.active.as_ref().and_then(|active| active.printed.told());
-        let error = match printed {
-            Some(lines) => error.adding(&format!("During the turn it printed {lines}")),
-            None => error,
-        };
-        match self.link.traffic.unanswered() {
-            Some(host) => error.adding(&format!("{host}, which was asked last, did not answer")),
-            None => error,
+    /// What is known of the agent's silence in the turn under way.
+    pub(super) fn silence(&self) -> Silence {
+        Silence {
+            runs: self.work.book.open().next().map(|tool| format!("its tool {tool}")),
+            printed: self.turns.active.as_ref().and_then(|active| active.printed.told()),
+            unanswered: self.link.traffic.unanswered(),
         }
     }
 

@@ -13,8 +13,7 @@ use crate::harness::turn::way::{Attempted, Task, Way};
 use crate::harness::verdict::Fault;
 use crate::harness::verdict::result::TurnResult;
 use crate::harness::{
-    AgentErrorKind, AgentEvent, AgentRequest, ConcurrencyLimit, EventReader, Preparation, Turn, TurnOutcome,
-    TurnRequest,
+    AgentEvent, AgentRequest, ConcurrencyLimit, EventReader, Preparation, Turn, TurnOutcome, TurnRequest,
 };
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
@@ -70,13 +69,9 @@ impl Way for SingleTurn {
             .map(|(option, _)| format!("{option}: this agent does not support this option; it was ignored"));
         let facts = &mut result.facts;
         facts.warnings.splice(0..0, warnings);
-        let told = |error: &Error| Fault {
-            kind: AgentErrorKind::of(error),
-            ..Fault::new(error.code(), error.message())
-        };
         Ok(Attempted {
-            fault: error.as_ref().map(told),
-            error,
+            fault: error.map(Fault::from),
+            error: None,
             reading: None,
             has_worked: facts.turns > 0 || facts.tool_calls > 0,
             is_aborted: under_way.is_aborted,

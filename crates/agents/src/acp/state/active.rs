@@ -3,7 +3,7 @@
 use crate::acp::state::order::Prompt;
 use crate::acp::turn::account::Account;
 use crate::acp::turn::turn_state::{Ending, TurnState, Version};
-use crate::acp::turn::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
+use crate::acp::turn::verdict::{Evidence, may_be_crash, outlives_exit, verdict};
 use crate::harness::Provider;
 use crate::harness::TurnRequest;
 use crate::harness::clock::{Clock, ClockLimits, Heard};
@@ -11,14 +11,14 @@ use crate::harness::evidence::NO_MODEL;
 use crate::harness::evidence::last_lines::LastLines;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
-use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
+use crate::harness::limit::wait_policy::Wait;
 use crate::harness::provider::protocol::Logged;
-use crate::harness::turn::structured::{
-    Candidates, misfit, prompt_with_problems, prompt_with_schema, read_answer,
-};
+use crate::harness::turn::next::{Ended, Next, Past, next};
+use crate::harness::turn::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
+use crate::harness::verdict::Fault;
 use crate::harness::verdict::result::TurnResult;
-use crate::harness::{AgentErrorKind, Level, Usage};
-use crate::model::Reading;
+use crate::harness::verdict::stop::{Silence, Stop};
+use crate::harness::{Level, Usage};
 use ground::random;
 use process::Moment;
 use serde_json::Value;
@@ -90,16 +90,6 @@ pub(crate) struct OwnTurn {
     pub(crate) kill_at: Option<Instant>,
 }
 
-/// The step that follows an end of turn.
-pub(crate) enum Next {
-    Done {
-        structured: Option<Value>,
-    },
-    Failed(Fault),
-    /// The same turn goes on: send `Active::text`.
-    Reask,
-}
-
 impl Active {
     pub(crate) fn new(prompt: Prompt, turn: u32, tag: u64, now: Instant, session: Session) -> Active {
         Active {
@@ -158,8 +148,8 @@ impl Active {
         self.state.due(now, false).cloned()
     }
 
-    /// The step that follows this end. `open_tool`: the name of an open tool.
-    pub(crate) fn next(&mut self, agent: Provider, ending: &Ending, open_tool: Option<&str>) -> Next {
+    /// Why the turn that ended so did not succeed.
+    pub(crate) fn fault(&mut self, agent: Provider, ending: &Ending, silence: &Silence) -> Option<Fault> {
         let fault = verdict(&Evidence {
             agent,
             ending,
@@ -169,7 +159,7 @@ impl Active {
             tool_calls: self.account.tool_calls(),
             // Only tokens since the prompt was sent count: those of an earlier try say nothing about this one.
             has_usage: self.account.work().1 > self.tries.work_before.1,
-            open_tool,
+            silence,
             refused: self.refused.as_deref(),
             logged: self.tries.logged.as_ref(),
             reset: self.account.reset.as_ref(),
@@ -181,42 +171,48 @@ impl Active {
         if fault.is_none() && self.account.usage().is_some_and(is_free) && self.account.tool_calls() == 0 {
             self.account.warn(NO_MODEL);
         }
-        match (fault, &self.prompt.request.schema) {
-            (Some(fault), _) => Next::Failed(fault),
-            (None, None) => Next::Done { structured: None },
-            (None, Some(schema)) => {
-                let candidates = Candidates { given: None, file: None, text: self.account.text() };
-                match read_answer(schema, &candidates) {
-                    Reading::Fits(value) => Next::Done { structured: Some(value) },
-                    reading if self.tries.is_reasked => {
-                        Next::Failed(misfit(agent, reading.problems()).into())
-                    }
-                    reading => {
-                        self.tries.is_reasked = true;
-                        self.tries.attempts += 1;
-                        self.tries.text = prompt_with_problems(&reading.problems(), schema.source(), false);
-                        Next::Reask
-                    }
-                }
-            }
-        }
+        fault
     }
 
-    /// How long to wait for a limit of this kind that ends after `reset_in`; `None`: do not wait.
-    pub(crate) fn wait(
+    /// The step that follows an end. `reset_in`, `longest`: until the end of the usage limit that it ran into, and the longest wait.
+    pub(crate) fn next(
         &self,
-        kind: Option<AgentErrorKind>,
-        reset_in: Duration,
+        fault: Option<&Fault>,
+        session: &str,
+        reset_in: Option<Duration>,
         longest: Duration,
-    ) -> Option<Wait> {
-        let policy = WaitPolicy {
-            longest,
-            policy: TurnRequest::RETRY,
+    ) -> Next {
+        let candidates = Candidates { given: None, file: None, text: self.account.text() };
+        let schema = self.prompt.request.schema.as_deref().filter(|_| fault.is_none());
+        let reading = schema.map(|schema| read_answer(schema, &candidates));
+        let ended = Ended {
+            fault,
+            session: Some(session),
+            is_aborted: self.end.stop.is_some(),
+            reset_in,
+            has_worked: self.account.work() != self.tries.work_before,
+            reading: reading.as_ref(),
+        };
+        let past = Past {
             attempts: self.tries.attempts,
-            waits: if self.account.work() == self.tries.work_before { self.tries.waits } else { 0 },
+            is_reasked: self.tries.is_reasked,
+            policy: TurnRequest::RETRY,
+            may_repeat: false,
+            wait_for_reset: longest,
+            may_begin_anew: false,
+            waits: self.tries.waits,
             random: random::fraction(),
         };
-        policy.wait(kind, Some(reset_in)).filter(|_| self.end.stop.is_none())
+        next(&ended, &past)
+    }
+
+    /// The answer does not fit: makes the text that asks for another one.
+    pub(crate) fn reask(&mut self, problems: &[String]) {
+        self.tries.is_reasked = true;
+        self.tries.attempts += 1;
+        if let Some(schema) = &self.prompt.request.schema {
+            self.tries.text = prompt_with_problems(problems, schema.source(), false);
+        }
     }
 
     /// It goes on in its session when the limit is over that it has met: with what it was asked, once nothing was done yet.

@@ -20,25 +20,9 @@ use crate::harness::AgentErrorKind;
 use crate::harness::Provider;
 use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::protocol::Logged;
-use ground::error::{Error, ErrorCode};
-use std::time::Duration;
-
-/// The reason why we ended a turn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Stop {
-    Aborted,
-    Idle {
-        limit: Duration,
-        in_tool: bool,
-    },
-    TimedOut {
-        limit: Duration,
-    },
-    /// The session is being closed.
-    Closed,
-    /// More was used than is allowed; the owner adds the figures.
-    OverBudget,
-}
+use crate::harness::verdict::Fault;
+use crate::harness::verdict::stop::{Silence, Stop};
+use ground::error::ErrorCode;
 
 /// The evidence for a verdict.
 pub(crate) struct Evidence<'a> {
@@ -51,29 +35,13 @@ pub(crate) struct Evidence<'a> {
     pub last_piece: &'a str,
     pub tool_calls: u64,
     pub has_usage: bool,
-    /// The name of an open tool.
-    pub open_tool: Option<&'a str>,
+    pub silence: &'a Silence,
     /// The last tool of the turn that was refused.
     pub refused: Option<&'a str>,
     /// The result of the turn in the agent's log.
     pub logged: Option<&'a Logged>,
     /// End of the account's usage limit, as the agent reported it during the turn.
     pub reset: Option<&'a Reset>,
-}
-
-/// The reason why a turn did not succeed.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub error: Error,
-    pub kind: Option<AgentErrorKind>,
-    /// When the limit ends that it ran into, where somebody says so.
-    pub reset: Option<Reset>,
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
-        Fault { error, kind: None, reset: None }
-    }
 }
 
 /// Whether this end of turn may be the last message of an agent whose process is being killed. A child of that process may
@@ -89,22 +57,15 @@ pub(crate) fn outlives_exit(signal: Option<&str>) -> bool {
 
 /// See the table above; `None` is success.
 pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
-    let mut fault = weigh(evidence)?;
-    if !fault.kind.is_some_and(AgentErrorKind::may_reset) {
-        fault.reset = None;
-    } else if let Some(reset) = evidence.reset {
-        // A reset time in a field of a message is exact; one in an error's text is rounded for people.
-        fault.reset = Some(reset.clone());
-    }
-    Some(fault)
+    weigh(evidence).map(|fault| fault.resetting(evidence.reset))
 }
 
 fn weigh(evidence: &Evidence) -> Option<Fault> {
     let name = evidence.agent.as_str();
     if let Some(stop) = evidence.stop {
-        return Some(stopped(name, stop, evidence.open_tool).into());
+        return Some(stop.error(name, evidence.silence).into());
     }
-    let failed = |kind: AgentErrorKind, message: String| Some(failure(kind, message));
+    let failed = |kind: AgentErrorKind, message: String| Some(failed(kind, &message));
     match evidence.ending {
         Ending::Said(StopReason::EndTurn) => good_end(evidence),
         Ending::Said(StopReason::MaxTokens) => failed(
@@ -126,7 +87,7 @@ fn weigh(evidence: &Evidence) -> Option<Fault> {
                 }
                 None => format!("{name} says that its turn was cancelled, though it was not asked to"),
             };
-            Some(Error::new(ErrorCode::AgentAborted, message).into())
+            Some(Fault::new(ErrorCode::AgentAborted, None, &message))
         }
         Ending::Said(StopReason::Error(fault)) | Ending::Refused(fault) => {
             let words = fault.words();
@@ -144,7 +105,7 @@ fn weigh(evidence: &Evidence) -> Option<Fault> {
 fn good_end(evidence: &Evidence) -> Option<Fault> {
     let Evidence { agent, text, last_piece, tool_calls, has_usage, .. } = *evidence;
     if let Some(Logged::Failed(words)) = evidence.logged {
-        return Some(failure(kind_in(agent, None, words), words.clone()));
+        return Some(failed(kind_in(agent, None, words), words));
     }
     // Copilot tells of its tries before, without a line's end between: the error is the last that it says.
     let error = match agent.protocol().error_prefix {
@@ -153,7 +114,7 @@ fn good_end(evidence: &Evidence) -> Option<Fault> {
     };
     if let Some(words) = error.filter(|words| !words.is_empty() && !has_usage && agent.protocol().tells_usage)
     {
-        return Some(failure(kind_in(agent, None, words), words.to_owned()));
+        return Some(failed(kind_in(agent, None, words), words));
     }
     if text.trim().is_empty() && tool_calls == 0 {
         let message = format!(
@@ -166,14 +127,11 @@ fn good_end(evidence: &Evidence) -> Option<Fault> {
 }
 
 fn truncated(message: String) -> Option<Fault> {
-    Some(Error::new(ErrorCode::AgentTruncated, message).into())
+    Some(Fault::new(ErrorCode::AgentTruncated, None, &message))
 }
 
-fn failure(kind: AgentErrorKind, message: String) -> Fault {
-    let reset = Reset::parse(&message);
-    let message = crate::harness::clip::clip(&message).into_owned();
-    let error = Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str());
-    Fault { error, kind: Some(kind), reset }
+fn failed(kind: AgentErrorKind, message: &str) -> Fault {
+    Fault::new(ErrorCode::AgentFailed, Some(kind), message)
 }
 
 /// The kind by the agent's own phrases, then by those of any service.
@@ -213,41 +171,12 @@ pub(crate) fn kind(agent: Provider, fault: &AgentFault) -> AgentErrorKind {
     }
 }
 
-/// The error of a turn that we ended.
-pub(crate) fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
-    let seconds = |limit: Duration| limit.as_secs_f64();
-    let millis = |limit: Duration| limit.as_secs_f64() * 1e3;
-    match stop {
-        Stop::Aborted => Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted")),
-        Stop::Closed => Error::new(ErrorCode::AgentAborted, format!("the {name} session was closed in its turn")),
-        Stop::OverBudget => Error::new(ErrorCode::AgentBudget, format!("the {name} turn used more than its limit")),
-        Stop::Idle { limit, in_tool: true } => Error::new(
-            ErrorCode::AgentIdle,
-            format!(
-                "{name} was silent for {} s while its tool {} ran: raise `toolIdleTimeoutMs` if it needs longer",
-                seconds(limit),
-                open_tool.unwrap_or_default()
-            ),
-        )
-        .with("toolIdleTimeoutMs", millis(limit)),
-        Stop::Idle { limit, in_tool: false } => Error::new(
-            ErrorCode::AgentIdle,
-            format!("{name} was silent for {} s: raise `idleTimeoutMs` if it needs longer", seconds(limit)),
-        )
-        .with("idleTimeoutMs", millis(limit)),
-        Stop::TimedOut { limit } => Error::new(
-            ErrorCode::AgentTimedOut,
-            format!("{name} had not finished after {} s: raise `timeoutMs` if it needs longer", seconds(limit)),
-        )
-        .with("timeoutMs", millis(limit)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::harness::Provider;
     use serde_json::json;
+    use std::time::Duration;
 
     fn said(provider: Provider, ending: &Ending, text: &str, tool_calls: u64, has_usage: bool) -> String {
         let error = verdict(&Evidence {
@@ -258,14 +187,13 @@ mod tests {
             last_piece: text.rsplit('|').next().unwrap(),
             tool_calls,
             has_usage,
-            open_tool: None,
+            silence: &Silence::default(),
             refused: None,
             logged: None,
             reset: None,
         });
         error.map_or("ok".into(), |Fault { error, .. }| {
-            let kind =
-                error.facts().get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
+            let kind = AgentErrorKind::of(&error).map_or("", AgentErrorKind::as_str);
             format!("{} {kind}", error.code().as_str()).trim().to_owned()
         })
     }
@@ -339,7 +267,7 @@ mod tests {
                 last_piece: "",
                 tool_calls: 0,
                 has_usage: false,
-                open_tool: None,
+                silence: &Silence::default(),
                 refused: None,
                 logged: None,
                 reset: told,
@@ -366,12 +294,12 @@ mod tests {
             last_piece: "Error: 429 slow down",
             tool_calls: 1,
             has_usage: true,
-            open_tool: None,
+            silence: &Silence::default(),
             refused: None,
             logged: Some(&failed),
             reset: None,
         };
-        assert_eq!(verdict(&evidence).and_then(|fault| fault.kind), Some(AgentErrorKind::RateLimit));
+        assert_eq!(verdict(&evidence).and_then(|fault| fault.kind()), Some(AgentErrorKind::RateLimit));
         evidence.logged = Some(&Logged::Cut);
         assert!(verdict(&evidence).is_none(), "an answer that was cut is one");
     }
@@ -388,7 +316,7 @@ mod tests {
             last_piece: "",
             tool_calls: 1,
             has_usage: true,
-            open_tool: None,
+            silence: &Silence::default(),
             refused: Some("npm publish"),
             logged: None,
             reset: None,
@@ -462,8 +390,8 @@ mod tests {
     fn after_our_cancel_the_reason_of_it_is_the_verdict() {
         let stops = [
             (Stop::Aborted, "AGENT_ABORTED"),
-            (Stop::Idle { limit: Duration::from_secs(1), in_tool: false }, "AGENT_IDLE"),
-            (Stop::TimedOut { limit: Duration::from_secs(1) }, "AGENT_TIMED_OUT"),
+            (Stop::Idle { ms: 1e3, in_tool: false, before_first_byte: false }, "AGENT_IDLE"),
+            (Stop::TimedOut { ms: 1e3 }, "AGENT_TIMED_OUT"),
         ];
         for (stop, code) in stops {
             for ending in
@@ -477,7 +405,7 @@ mod tests {
                     last_piece: "x",
                     tool_calls: 0,
                     has_usage: false,
-                    open_tool: None,
+                    silence: &Silence::default(),
                     refused: None,
                     logged: None,
                     reset: None,

@@ -6,6 +6,7 @@ use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::{AgentErrorKind, AgentEvent};
 use crate::harness::evidence::reset::{Reset, zone_of};
 use crate::harness::provider::Provider;
+use crate::harness::verdict::Fault;
 use ground::error::Error;
 use std::time::{Duration, SystemTime};
 
@@ -57,13 +58,15 @@ impl HeldAccount {
         HeldAccount { key: AccountKey::of(agent), limits, longest }
     }
 
-    /// The account is at this limit: others are held back until it is worth another try.
-    pub(crate) fn hold(&self, kind: Option<AgentErrorKind>, limit: UsageLimit) {
-        if kind.is_some_and(AgentErrorKind::is_usage_limit) {
+    /// The limit that this fault ran into. Others of the account are held back until it is worth another try.
+    pub(crate) fn meet(&self, fault: &Fault, agent: &AgentRequest) -> Option<UsageLimit> {
+        let limit = UsageLimit::said(fault.reset.as_ref()?, agent)?;
+        if fault.kind().is_some_and(AgentErrorKind::is_usage_limit) {
             for shared in &self.limits {
                 shared.holds().add(self.key, limit.try_at);
             }
         }
+        Some(limit)
     }
 
     /// The end of a usage limit of the account that other turns have met; `None` if it is further away than the longest wait.

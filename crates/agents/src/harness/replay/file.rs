@@ -99,7 +99,7 @@ mod tests {
         std::fs::write(path("nothing"), "").unwrap();
         let bad = replay_files(Provider::Codex, recorded("nothing", 1)).await.unwrap();
         let fault = bad.fault.unwrap();
-        assert!(fault.message.ends_with("Error: 401 no key"), "{}", fault.message);
+        assert!(fault.error.message().ends_with("Error: 401 no key"), "{}", fault.error);
         let missing = replay_files(Provider::Codex, recorded("absent", 0)).await.map(|_| ()).unwrap_err();
         assert!(missing.message().starts_with("file: "), "{missing}");
     }

@@ -222,7 +222,7 @@ fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Repl
 fn fault_of(error: &Value) -> Option<Fault> {
     let name = error["code"].as_str()?;
     let code = ErrorCode::parse(name)?;
-    Some(Fault::new(code, error["message"].as_str().unwrap_or_default()))
+    Some(Fault::new(code, None, error["message"].as_str().unwrap_or_default()))
 }
 
 /// The last attempt's verdict, with what all of them came to.
@@ -276,10 +276,7 @@ fn read_structured(
     };
     match read_answer(schema, &candidates) {
         Reading::Fits(value) => (Some(value), None),
-        reading => {
-            let misfit = misfit(provider, reading.problems());
-            (None, Some(Fault::new(misfit.code(), misfit.message())))
-        }
+        reading => (None, Some(misfit(provider, reading.problems()).into())),
     }
 }
 
@@ -294,5 +291,5 @@ fn unfinished_fault(why: Unfinished) -> Fault {
             "the record has no end, and its host ran on another machine, boot or container"
         }
     };
-    Fault::new(ErrorCode::AgentTruncated, message)
+    Fault::new(ErrorCode::AgentTruncated, None, message)
 }

@@ -24,6 +24,7 @@ use crate::harness::launch::Launch;
 use crate::harness::launch::package::Program;
 use crate::harness::limit::ledger;
 use crate::harness::verdict::result::TurnResult;
+use crate::harness::verdict::stop::{Silence, extended};
 use crate::harness::verdict::transcript::Transcript;
 use crate::harness::verdict::{Ending, Evidence, Stop, Verdict, verdict};
 use bytes::Bytes;
@@ -34,7 +35,7 @@ use ground::record::RecordSpec;
 use ground::trace::{TURN, debug, trace};
 use process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Bytes of stdout and of stderr that are kept for the result. The events have been read from the output by then.
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;
@@ -296,24 +297,12 @@ impl Watch<'_> {
         if !matches!(due, Due::Nothing | Due::Sample) {
             debug!(target: TURN, id = self.plan.task.number, ?due, "heard the clock");
         }
-        match due {
-            Due::Nothing | Due::Sample => {}
-            Due::Extend { limit } => {
-                let message = format!(
-                    "silent for {} s, but its processes are busy: waiting for the same time once more",
-                    limit.as_secs_f64()
-                );
-                self.reader.heard().transcript.digest_mut().warning(&message);
-                self.tell(audience);
-            }
-            Due::Idle { limit } => self.stop_for(Stop::Idle {
-                ms: millis(limit),
-                in_tool: self.clock.in_tool(),
-                before_first_byte: !self.clock.has_heard(),
-            }),
-            Due::TimedOut { limit } => self.stop_for(Stop::TimedOut { ms: millis(limit) }),
-            Due::Lingers => self.stop_for(Stop::Lingered),
-            Due::NoProgress => self.stop_for(Stop::NoProgress),
+        if let Due::Extend { limit } = due {
+            self.reader.heard().transcript.digest_mut().warning(&extended(limit));
+            self.tell(audience);
+        }
+        if let Some(stop) = Stop::due(due, &self.clock) {
+            self.stop_for(stop);
         }
     }
 
@@ -334,7 +323,7 @@ impl Watch<'_> {
             Stop::Aborted => StopReason::Aborted,
             Stop::Idle { .. } => StopReason::Idle,
             Stop::TimedOut { .. } => StopReason::TimedOut,
-            Stop::Lingered | Stop::NoProgress | Stop::OtherSession | Stop::OverBudget => StopReason::Killed,
+            _ => StopReason::Killed,
         });
     }
 
@@ -378,7 +367,7 @@ impl Watch<'_> {
         if let (Some(session), Some(counted)) = (digest.session_id(), transcript.reader().counted()) {
             ledger::note(provider, session, counted);
         }
-        let fault = verdict.fault.as_ref().map(|fault| fault.code);
+        let fault = verdict.fault.as_ref().map(|fault| fault.error.code());
         let code = error.as_ref().map(Error::code).or(fault).map_or("none", ErrorCode::as_str);
         let (turns, tool_calls, recovered) = (digest.turns(), digest.tool_calls(), verdict.recovered);
         let exit_code = outcome.result.as_ref().and_then(|result| result.exit_code);
@@ -442,8 +431,7 @@ impl Watch<'_> {
                 not_found(agent, &self.plan.program.command).caused_by(error.clone())
             }
             ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => {
-                let message = format!("the {} turn was aborted", agent.provider.as_str());
-                Error::new(ErrorCode::AgentAborted, message)
+                Stop::Aborted.error(agent.provider.as_str(), &Silence::default())
             }
             _ => error.clone(),
         }
@@ -456,8 +444,4 @@ fn ending_of(outcome: &Outcome) -> Ending {
         Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
         _ => Ending::Signalled("an unknown cause".to_owned()),
     }
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
 }

@@ -22,8 +22,8 @@ pub(super) fn log_next(id: u64, attempts: u32, next: &Next) {
     match next {
         Next::Done { .. } => debug!(target: TURN, id, attempts, "decided: done"),
         Next::Failed(fault) => {
-            let kind = fault.kind.map_or("none", AgentErrorKind::as_str);
-            debug!(target: TURN, id, attempts, error = fault.code.as_str(), kind, "decided: failed");
+            let kind = fault.kind().map_or("none", AgentErrorKind::as_str);
+            debug!(target: TURN, id, attempts, error = fault.error.code().as_str(), kind, "decided: failed");
         }
         Next::Anew => debug!(target: TURN, id, attempts, "decided: begun anew, its session was not kept"),
         Next::Misfit { .. } => debug!(target: TURN, id, attempts, "decided: the answer does not fit"),

@@ -6,7 +6,7 @@ mod command;
 mod end_warning;
 mod log;
 pub(crate) mod mirror;
-mod next;
+pub(crate) mod next;
 pub mod observer;
 mod output;
 pub(crate) mod owner;

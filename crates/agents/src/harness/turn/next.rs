@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// The step that follows an attempt.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     Done {
         structured: Option<Value>,
     },
@@ -45,13 +45,13 @@ pub(super) enum Next {
 
 impl Next {
     /// Whether the attempt that it follows is one of the turn's: a limit that it only met is waited out for nothing.
-    pub(super) fn counts(&self) -> bool {
+    pub(crate) fn counts(&self) -> bool {
         !matches!(self, Next::Wait(Wait { counts: false, .. }) | Next::Anew)
     }
 }
 
 /// An attempt that is over.
-pub(super) struct Ended<'a> {
+pub(crate) struct Ended<'a> {
     pub fault: Option<&'a Fault>,
     /// The session to ask once more in.
     pub session: Option<&'a str>,
@@ -65,13 +65,12 @@ pub(super) struct Ended<'a> {
 }
 
 /// State of the turn including this attempt, and the options that bound it.
-pub(super) struct Past {
+pub(crate) struct Past {
     pub attempts: u32,
-    pub tool_calls: u64,
     pub is_reasked: bool,
     pub policy: RetryPolicy,
-    /// Whether a turn is repeated though a tool ran in it.
-    pub after_tools: bool,
+    /// Whether the same may be asked of another session.
+    pub may_repeat: bool,
     /// The longest wait for the end of a limit.
     pub wait_for_reset: Duration,
     /// The session met a usage limit in this turn, and the caller does not know the session.
@@ -83,7 +82,7 @@ pub(super) struct Past {
 }
 
 /// See the table above.
-pub(super) fn next(ended: &Ended<'_>, past: &Past) -> Next {
+pub(crate) fn next(ended: &Ended<'_>, past: &Past) -> Next {
     if let Some(fault) = ended.fault.filter(|fault| !fault.is_misshapen) {
         return after_fault(fault, ended, past);
     }
@@ -102,16 +101,17 @@ pub(super) fn next(ended: &Ended<'_>, past: &Past) -> Next {
 }
 
 fn after_fault(fault: &Fault, ended: &Ended<'_>, past: &Past) -> Next {
-    if fault.code == ErrorCode::AgentResumeFailed && past.may_begin_anew && !ended.is_aborted {
+    if fault.error.code() == ErrorCode::AgentResumeFailed && past.may_begin_anew && !ended.is_aborted {
         return Next::Anew;
     }
-    let is_the_agents =
-        matches!(fault.code, ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
-    let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
-    let may_repeat = past.after_tools || past.tool_calls == 0;
+    let is_the_agents = matches!(
+        fault.error.code(),
+        ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated
+    );
+    let is_worth_it = is_the_agents && fault.kind().is_some_and(|kind| kind.is_transient());
     let reset_in = ended.reset_in.filter(|_| is_the_agents && !ended.is_aborted);
     // A session that has begun its work can continue it; without a session the work would be done again.
-    let can_go_on = ended.session.is_some() || may_repeat;
+    let can_go_on = ended.session.is_some() || past.may_repeat;
     let policy = WaitPolicy {
         longest: past.wait_for_reset,
         policy: past.policy,
@@ -119,15 +119,15 @@ fn after_fault(fault: &Fault, ended: &Ended<'_>, past: &Past) -> Next {
         waits: if ended.has_worked { 0 } else { past.waits },
         random: past.random,
     };
-    if let Some(wait) = policy.wait(fault.kind, reset_in).filter(|_| can_go_on) {
+    if let Some(wait) = policy.wait(fault.kind(), reset_in).filter(|_| can_go_on) {
         return Next::Wait(wait);
     }
-    if !is_worth_it || !may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
+    if !is_worth_it || !past.may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
         return Next::Failed(fault.clone());
     }
-    let asked = crate::harness::evidence::reset::retry_after_in(&fault.message);
+    let asked = crate::harness::evidence::reset::retry_after_in(fault.error.message());
     match past.policy.wait(past.attempts, asked, past.random) {
-        Some(delay) => Next::Retry { delay, reason: fault.message.clone() },
+        Some(delay) => Next::Retry { delay, reason: fault.error.message().to_owned() },
         None => Next::Failed(fault.clone()),
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     use serde_json::json;
 
     fn fault(code: ErrorCode, kind: Option<AgentErrorKind>) -> Fault {
-        Fault { code, kind, message: "it said so".into(), is_misshapen: false, reset: None }
+        Fault::new(code, kind, "it said so")
     }
 
     fn past() -> Past {
@@ -151,10 +151,9 @@ mod tests {
         };
         Past {
             attempts: 1,
-            tool_calls: 0,
             is_reasked: false,
             policy,
-            after_tools: false,
+            may_repeat: true,
             wait_for_reset: Duration::ZERO,
             may_begin_anew: false,
             waits: 0,
@@ -185,8 +184,7 @@ mod tests {
             (fault(AgentTimedOut, server), past(), false),
             (fault(AgentAborted, None), past(), false),
             (fault(AgentFailed, server), Past { attempts: 3, ..past() }, false),
-            (fault(AgentFailed, server), Past { tool_calls: 1, ..past() }, false),
-            (fault(AgentFailed, server), Past { tool_calls: 1, after_tools: true, ..past() }, true),
+            (fault(AgentFailed, server), Past { may_repeat: false, ..past() }, false),
         ];
         for (fault, past, is_repeated) in cases {
             let next = after(Some(&fault), &past);
@@ -257,7 +255,7 @@ mod tests {
         );
         let silent = fault(ErrorCode::AgentIdle, Some(AgentErrorKind::Quota));
         assert_eq!(wait(&silent, Some(minute), &patient()), Next::Failed(silent.clone()));
-        let worked = Past { tool_calls: 5, ..patient() };
+        let worked = Past { may_repeat: false, ..patient() };
         assert_eq!(wait(&quota, Some(minute), &worked), waits(minute), "the session goes on");
         let lost = Ended { session: None, reset_in: Some(minute), ..ended(Some(&quota), None) };
         assert_eq!(next(&lost, &worked), Next::Failed(quota.clone()), "there is no session to go on in");

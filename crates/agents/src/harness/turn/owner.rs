@@ -204,23 +204,23 @@ impl Owner {
         loop {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
-            let mut attempted = self.attempt(way, &again, allowance).await?;
-            let reset = self.reset_of(attempted.fault.as_ref());
+            let attempted = self.attempt(way, &again, allowance).await?;
+            let fault = attempted.fault.as_ref();
+            let reset = fault.and_then(|fault| self.account.meet(fault, &self.request.agent));
             waits = if attempted.has_worked { 0 } else { waits };
             let next = self.next(&attempted, &again, (reset, waits));
             let session = attempted.result.facts.session_id.clone();
-            let error = attempted.error.take();
             self.judged(attempted, &next);
             match next {
                 Next::Done { structured } => return Ok(structured),
-                Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
+                Next::Failed(fault) if fault.error.code() == ErrorCode::AgentBudget => {
                     return Err(allowance.exceeded());
                 }
                 Next::Anew => {
                     self.tell_retry("the CLI did not keep its session: the turn starts again".to_owned());
                     again = Again::Prompt;
                 }
-                Next::Failed(fault) => return Err(error.unwrap_or_else(|| self.error_of(&fault, reset))),
+                Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
                 Next::Misfit { problems } => return Err(self.misfit(&problems)),
                 Next::Retry { delay, reason } => {
                     self.tell_retry(format!(
@@ -271,9 +271,7 @@ impl Owner {
             self.tally.count_metered(&attempted.metered);
         }
         self.is_told = true;
-        if attempted.fault.is_none()
-            && let Some(error) = attempted.error.take()
-        {
+        if let Some(error) = attempted.error.take() {
             self.last = Some(attempted);
             return Err(error);
         }
@@ -292,7 +290,7 @@ impl Owner {
         };
         // Set until the next attempt is judged. Also set for a budget, because the sum over several attempts is not in one
         // attempt.
-        let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
+        let is_budget = matches!(next, Next::Failed(fault) if fault.error.code() == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
@@ -306,14 +304,6 @@ impl Owner {
         self.last = Some(attempted);
     }
 
-    /// The limit that an attempt ran into. Other turns of the account are held back until its end.
-    fn reset_of(&self, fault: Option<&Fault>) -> Option<UsageLimit> {
-        let fault = fault?;
-        let limit = UsageLimit::said(fault.reset.as_ref()?, &self.request.agent)?;
-        self.account.hold(fault.kind, limit);
-        Some(limit)
-    }
-
     fn next(&self, attempted: &Attempted, again: &Again, (reset, waits): (Option<UsageLimit>, u32)) -> Next {
         let ended = Ended {
             fault: attempted.fault.as_ref(),
@@ -325,10 +315,9 @@ impl Owner {
         };
         let past = Past {
             attempts: self.tally.attempts,
-            tool_calls: self.tally.tool_calls,
             is_reasked: matches!(again, Again::Answer { .. }),
             policy: self.request.retry,
-            after_tools: self.request.retry_after_tools,
+            may_repeat: self.request.retry_after_tools || self.tally.tool_calls == 0,
             wait_for_reset: self.request.wait_for_reset,
             may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
             waits,
@@ -338,10 +327,7 @@ impl Owner {
     }
 
     fn error_of(&self, fault: &Fault, limit: Option<UsageLimit>) -> Error {
-        let mut error = Error::new(fault.code, self.audience.redact(&fault.message));
-        if let Some(kind) = fault.kind {
-            error = error.with("kind", kind.as_str());
-        }
+        let error = self.audience.redact_error(&fault.error);
         match limit {
             Some(limit) => limit.tell(error),
             None => error,

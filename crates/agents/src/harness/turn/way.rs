@@ -57,7 +57,7 @@ pub(crate) struct Attempted {
     /// The result, as far as it came.
     pub result: TurnResult,
     pub fault: Option<Fault>,
-    /// The error to tell for the fault. Without a fault the attempt could not be run at all.
+    /// The attempt could not be run at all.
     pub error: Option<Error>,
     /// Whether the answer fits the schema, where that is for the turn to judge.
     pub reading: Option<Reading>,

@@ -97,7 +97,7 @@ fn a_sub_agent_works_but_does_not_answer() {
     assert_eq!((replay.result.text.as_str(), replay.result.turns, replay.result.tool_calls), ("", 1, 2));
     assert_eq!(replay.result.warnings, ["the limit of the subscription is reached (five_hour)"]);
     assert_eq!(events(&replay, "tool_end").len(), 2);
-    assert_eq!(replay.fault.unwrap().code.as_str(), "AGENT_TRUNCATED");
+    assert_eq!(replay.fault.unwrap().error.code().as_str(), "AGENT_TRUNCATED");
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_hook_that_blocks_the_prompt_is_no_answer() {
         "usage": {"input_tokens": 0, "output_tokens": 0}});
     let replay = read(Provider::ClaudeCode, &[blocked]);
     let fault = replay.fault.unwrap();
-    assert_eq!(fault.kind.map(|kind| kind.as_str()), Some("permission"));
-    assert!(fault.message.contains("not today"), "{}", fault.message);
+    assert_eq!(fault.kind().map(|kind| kind.as_str()), Some("permission"));
+    assert!(fault.error.message().contains("not today"), "{}", fault.error.message());
     // An answer that quotes one has cost tokens.
     let quoted = read(
         Provider::ClaudeCode,

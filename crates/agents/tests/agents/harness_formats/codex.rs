@@ -61,8 +61,8 @@ fn an_error_is_told_at_a_length_that_can_be_read() {
     let words = format!("unexpected status 401 {}", "x".repeat(5 << 20));
     let fault =
         read(Provider::Codex, &[json!({"type": "turn.failed", "error": {"message": words}})]).fault.unwrap();
-    assert!(fault.message.len() < 300_000 && fault.message.ends_with("bytes left out ...]"));
-    assert_eq!(fault.kind.unwrap().as_str(), "auth");
+    assert!(fault.error.message().len() < 300_000 && fault.error.message().ends_with("bytes left out ...]"));
+    assert_eq!(fault.kind().unwrap().as_str(), "auth");
 }
 
 #[test]

@@ -29,5 +29,5 @@ fn a_turn_that_was_cancelled_is_no_success_whatever_its_exit_code() {
             json!({"type": "result", "sessionId": "s", "exitCode": 0}),
         ],
     );
-    assert_eq!(replay.fault.unwrap().code.as_str(), "AGENT_FAILED");
+    assert_eq!(replay.fault.unwrap().error.code().as_str(), "AGENT_FAILED");
 }

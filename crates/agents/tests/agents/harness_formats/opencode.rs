@@ -15,6 +15,6 @@ fn done_ends_a_turn_whose_last_step_said_nothing_of_it() {
     let replay = read(Provider::Opencode, &lines);
     assert!(replay.fault.is_none());
     assert_eq!(replay.result.warnings, ["bash was denied permission"]);
-    assert_eq!(read(Provider::Opencode, &lines[..3]).fault.unwrap().code.as_str(), "AGENT_TRUNCATED");
+    assert_eq!(read(Provider::Opencode, &lines[..3]).fault.unwrap().error.code().as_str(), "AGENT_TRUNCATED");
     assert!(read(Provider::Opencode, &lines[3..]).fault.is_some(), "nothing was said at all");
 }

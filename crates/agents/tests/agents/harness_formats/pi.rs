@@ -25,7 +25,7 @@ fn a_compaction_takes_the_end_back_only_where_the_turn_goes_on() {
     assert!(read(Provider::Pi, &[a, b, c, compaction("threshold", Some(false))]).fault.is_none());
     let stuck = [answered("", "error"), end.clone(), compaction("overflow", None)];
     assert_eq!(
-        read(Provider::Pi, &stuck).fault.unwrap().code.as_str(),
+        read(Provider::Pi, &stuck).fault.unwrap().error.code().as_str(),
         "AGENT_FAILED",
         "its reason is not lost"
     );
@@ -45,7 +45,7 @@ fn a_compaction_takes_the_end_back_only_where_the_turn_goes_on() {
         Provider::Pi,
         &[overflow[0].clone(), overflow[1].clone(), overflow[2].clone(), compaction("overflow", Some(false))],
     );
-    assert_eq!(given_up.fault.unwrap().kind.unwrap().as_str(), "context_length");
+    assert_eq!(given_up.fault.unwrap().kind().unwrap().as_str(), "context_length");
 }
 
 #[test]

@@ -11,8 +11,8 @@ fn message(id: &str, content: Value) -> Value {
 fn silent(provider: Provider, stderr: &str, code: i32) -> String {
     let replay = replay(provider, &Recording { stdout: b"", stderr, ending: Ending::Exited(code) });
     let fault = replay.fault.unwrap();
-    let kind = fault.kind.map(|kind| kind.as_str()).unwrap_or_default();
-    format!("{} {kind}: {}", fault.code.as_str(), fault.message)
+    let kind = fault.kind().map(|kind| kind.as_str()).unwrap_or_default();
+    format!("{} {kind}: {}", fault.error.code().as_str(), fault.error.message())
 }
 
 #[test]
@@ -84,7 +84,11 @@ fn a_stream_that_ends_behind_its_first_line_is_no_success() {
         (Provider::Gemini, json!({"type": "init", "session_id": "s", "model": "m"})),
         (Provider::Opencode, json!({"type": "step_start", "sessionID": "s", "part": {}})),
     ] {
-        assert_eq!(read(provider, &[first]).fault.unwrap().code.as_str(), "AGENT_TRUNCATED", "{provider:?}");
+        assert_eq!(
+            read(provider, &[first]).fault.unwrap().error.code().as_str(),
+            "AGENT_TRUNCATED",
+            "{provider:?}"
+        );
     }
 }
 
@@ -93,7 +97,7 @@ fn an_error_in_a_list_of_a_result_is_the_reason() {
     let failed = json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": "s",
         "errors": ["ENOENT: no such file", "socket hang up"], "num_turns": 1});
     let fault = read(Provider::ClaudeCode, &[failed]).fault.unwrap();
-    assert_eq!(fault.message, "ENOENT: no such file; socket hang up");
+    assert_eq!(fault.error.message(), "ENOENT: no such file; socket hang up");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn kind(provider: Provider, words: &str) -> String {
 
 fn kind_of(replay: &Replay) -> String {
     let fault = replay.fault.as_ref().unwrap();
-    fault.kind.map(|kind| kind.as_str().to_owned()).unwrap_or_default()
+    fault.kind().map(|kind| kind.as_str().to_owned()).unwrap_or_default()
 }
 
 #[test]
@@ -88,8 +88,9 @@ fn an_answer_that_quotes_an_error_is_an_answer() {
 
 #[test]
 fn an_end_that_is_not_whole_ends_nothing() {
-    let code =
-        |provider, line: Value| read(provider, &[line]).fault.map(|fault| fault.code.as_str().to_owned());
+    let code = |provider, line: Value| {
+        read(provider, &[line]).fault.map(|fault| fault.error.code().as_str().to_owned())
+    };
     let truncated = Some("AGENT_TRUNCATED".to_owned());
     for provider in [Provider::ClaudeCode, Provider::Qwen] {
         for line in [
@@ -103,7 +104,7 @@ fn an_end_that_is_not_whole_ends_nothing() {
     assert_eq!(code(Provider::Copilot, json!({"type": "result", "sessionId": "s"})), truncated);
     let failed = json!({"type": "session.error", "data": {"errorType": "query", "message": "boom"}});
     let replay = read(Provider::Copilot, &[failed, json!({"type": "result", "exitCode": 0})]);
-    assert_eq!(replay.fault.unwrap().code.as_str(), "AGENT_FAILED");
+    assert_eq!(replay.fault.unwrap().error.code().as_str(), "AGENT_FAILED");
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_compaction_of_opencode_is_not_the_end() {
         part("step_finish", json!({"reason": "stop"})),
         part("text", json!({"text": "Continue if you have next steps", "synthetic": true, "messageID": "2"})),
     ];
-    assert_eq!(read(Provider::Opencode, &summary).fault.unwrap().code.as_str(), "AGENT_TRUNCATED");
+    assert_eq!(read(Provider::Opencode, &summary).fault.unwrap().error.code().as_str(), "AGENT_TRUNCATED");
     let mut whole = summary.to_vec();
     whole.extend([
         part("step_start", json!({})),
