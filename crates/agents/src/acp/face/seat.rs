@@ -1,10 +1,11 @@
 //! PURE: one open session of the client's: its tools, its settings, and what it used.
 
 use crate::acp::opening::settings::Settings;
-use crate::acp::turn::account::{Account, SessionUsage};
+use crate::acp::turn::heard::hear;
+use crate::acp::turn::session_usage::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::wire::update::{SessionState, StopReason, TurnEnd, Update};
-use crate::harness::{AgentEvent, Usage};
+use crate::harness::{AgentEvent, Digest, Usage};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub(super) struct Seat {
     /// The mode that was set or told last, also by an agent that has told no modes.
     pub(super) told: Option<String>,
     pub(super) book: ToolBook,
-    account: Account,
+    digest: Digest,
     usage: SessionUsage,
     /// Background work that goes on behind an end of turn.
     has_background: bool,
@@ -50,7 +51,7 @@ impl Seat {
             settings: Settings::read(opened),
             told: None,
             book: ToolBook::default(),
-            account: Account::default(),
+            digest: Digest::new(true),
             usage: SessionUsage::default(),
             has_background: false,
             unread: HashSet::new(),
@@ -61,7 +62,7 @@ impl Seat {
 
     /// The session is opened once more: what it used stays.
     pub(super) fn take_over(&mut self, before: Seat) {
-        self.account = before.account;
+        self.digest = before.digest;
         self.usage = before.usage;
     }
 
@@ -96,26 +97,16 @@ impl Seat {
     /// Reads an update that the client gets as it is. `counts_on`: the tokens of a turn are those of the session so far.
     pub(super) fn on_update(&mut self, update: Update, counts_on: bool) -> Seen {
         let mut seen = Seen::default();
-        match update {
-            Update::Text { text, message, whole, usage } => {
-                if let Some(usage) = usage {
-                    self.account.on_passing_usage(usage);
-                    seen.has_used = true;
-                }
-                seen.events.extend(self.account.on_text(&text, message.as_deref(), whole));
+        match &update {
+            Update::Text { usage: Some(_), .. } => seen.has_used = true,
+            Update::Used { cost: Some(cost), .. } => {
+                self.usage.on_cost(*cost);
+                seen.has_used = true;
             }
-            Update::Thought { text } => seen.events.extend(self.account.on_thought(&text)),
-            Update::Tool(tool) => {
-                let (events, is_new) = self.book.on_update(tool);
-                if is_new {
-                    self.account.on_tool();
-                }
-                seen.events = events;
-            }
-            Update::Terminal { id, data, whole, exit_code } => {
-                self.book.on_terminal(&id, data.as_deref(), whole, exit_code);
-            }
-            Update::State(state) => {
+            _ => {}
+        }
+        match hear(update, &mut self.digest, &mut self.book) {
+            Some(Update::State(state)) => {
                 if let Some(items) = state.background {
                     self.has_background = !items.is_empty();
                     seen.events.push(AgentEvent::Background { items });
@@ -126,30 +117,16 @@ impl Seat {
                     seen.has_ended = true;
                 }
             }
-            Update::Plan(entries) => seen.events.push(AgentEvent::Plan { entries }),
-            Update::Mode(mode) => {
+            Some(Update::Mode(mode)) => {
                 self.on_mode(&mode);
                 seen.has_settings = true;
                 seen.events.push(AgentEvent::Mode { mode });
             }
-            Update::Options(options) => {
+            Some(Update::Options(options)) => {
                 self.on_options(&options);
                 seen.has_settings = true;
             }
-            Update::Used { cost, context, .. } => {
-                if let Some(cost) = cost {
-                    self.usage.on_cost(cost);
-                    seen.has_used = true;
-                }
-                let told =
-                    context.map(|(used_tokens, max_tokens)| AgentEvent::Context { used_tokens, max_tokens });
-                seen.events.extend(told);
-            }
-            Update::Title(title) => seen.events.push(AgentEvent::Title { title }),
-            Update::Commands(commands) => seen.events.push(AgentEvent::Commands { commands }),
-            Update::Retry { message } => seen.events.push(AgentEvent::Retry { message, until: None }),
-            Update::Warning { message } => seen.events.push(AgentEvent::Warning { message }),
-            Update::Prompt { .. } | Update::Quiet | Update::Unknown => {}
+            _ => seen.events = self.digest.take_events(),
         }
         seen
     }
@@ -158,7 +135,8 @@ impl Seat {
     pub(super) fn on_end(&mut self, end: &TurnEnd, counts_on: bool) -> Vec<AgentEvent> {
         let tokens = self.usage.of_turn(end, counts_on);
         let cost = self.usage.cost_of_turn();
-        let mut events: Vec<AgentEvent> = self.account.on_end(tokens, cost).into_iter().collect();
+        self.digest.part_ends(tokens, cost);
+        let mut events = self.digest.take_events();
         events.extend(self.book.close_refused());
         events.push(AgentEvent::End { ok: end.reason == StopReason::EndTurn });
         events
@@ -166,12 +144,12 @@ impl Seat {
 
     /// A turn is over: the next one's sums begin.
     pub(super) fn finish(&mut self) {
-        self.usage.on_turn(self.account.usage());
-        self.account = Account::default();
+        self.usage.on_turn(self.digest.total_usage());
+        self.digest = Digest::new(true);
     }
 
     /// The usage of all turns so far.
     pub(super) fn used(&self) -> Usage {
-        self.usage.so_far(self.account.usage())
+        self.usage.so_far(self.digest.total_usage())
     }
 }

@@ -5,13 +5,12 @@ use crate::acp::opening::program::unenforced;
 use crate::acp::opening::request::{McpServer, OpenRequest, PromptTakes};
 use crate::acp::opening::resume_delay;
 use crate::acp::opening::settings::{Settings, set_option};
-use crate::acp::turn::account::Account;
+use crate::acp::turn::heard::hear;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::turn::turn_state::Version;
 use crate::acp::wire::connection::{Connection, Inbox, Said, unknown_method};
 use crate::acp::wire::update::{AgentFault, Update, owned};
-use crate::harness::AgentEvent;
-use crate::harness::Provider;
+use crate::harness::{AgentEvent, Digest, Provider};
 use ground::error::{Error, ErrorCode};
 use ground::json::object::put;
 use serde_json::{Value, json};
@@ -357,26 +356,24 @@ fn takes_system_prompt(hello: &Value) -> bool {
 
 /// The messages that a resumed agent repeats, as events.
 fn history(heard: Vec<Update>) -> Vec<AgentEvent> {
-    let mut book = ToolBook::default();
-    let mut account = Account::default();
-    let mut events = Vec::new();
+    let (mut book, mut digest) = (ToolBook::default(), Digest::new(true));
     for update in heard {
         match update {
-            Update::Text { text, message, whole, .. } => {
-                events.extend(account.on_text(&text, message.as_deref(), whole));
-            }
-            Update::Thought { text } => events.extend(account.on_thought(&text)),
             // Codex repeats what it put around a prompt as words without words.
             Update::Prompt { text, .. } if text.is_empty() => {}
-            Update::Prompt { text, .. } => events.push(AgentEvent::Prompt { text }),
-            Update::Tool(tool) => events.extend(book.on_update(tool).0),
-            Update::Terminal { id, data, whole, exit_code } => {
-                book.on_terminal(&id, data.as_deref(), whole, exit_code);
+            Update::Prompt { text, .. } => {
+                digest.begin_answer();
+                digest.tell(AgentEvent::Prompt { text });
             }
-            Update::Plan(entries) => events.push(AgentEvent::Plan { entries }),
+            Update::Text { .. }
+            | Update::Thought { .. }
+            | Update::Tool(_)
+            | Update::Terminal { .. }
+            | Update::Plan(_) => _ = hear(update, &mut digest, &mut book),
             _ => {}
         }
     }
+    let mut events = digest.take_events();
     events.extend(book.close_all());
     events
 }

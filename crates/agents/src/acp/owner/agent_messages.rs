@@ -7,17 +7,16 @@
 //! | such a turn ends | when nothing came for the settle time, or our next prompt is sent | with `idle` and a stop reason |
 
 use crate::acp::owner::Owner;
-use crate::acp::state::active::OwnTurn;
-use crate::acp::turn::account::Account;
+use crate::acp::state::active::{OwnTurn, digest_of};
+use crate::acp::turn::heard::hear;
+use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::turn::turn_state::Version;
 use crate::acp::wire::connection::Said;
 use crate::acp::wire::update::{AgentFault, SessionState, StateUpdate, Update};
 use crate::harness::clip::torn;
-use crate::harness::evidence::answer::LEFT_OUT;
-use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::protocol::Aside;
 use crate::harness::verdict::Stop;
-use crate::harness::{AgentEvent, Usage};
+use crate::harness::{AgentEvent, Digest, Usage};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
 use serde_json::Value;
@@ -39,53 +38,41 @@ impl Owner {
             }
             Said::Withdrawn { id } => self.on_withdrawn(&id),
             Said::Noise(line) => {
-                if let Some(active) = &mut self.turns.active {
-                    active.printed.add(&line);
-                }
                 if let Some(warning) = torn(line.as_bytes()) {
                     self.warn(warning);
                 }
-                self.tell(AgentEvent::Noise { line })
+                self.note(|digest, _| digest.noise(line.as_bytes()));
             }
             Said::Other | Said::Answered { .. } | Said::Ended(_) => {}
         }
     }
 
     fn on_update(&mut self, update: Update, raw: Option<String>) {
-        match update {
-            Update::State(state) => self.on_state(&state),
-            Update::Text { text, message, whole, usage } => {
-                if let Some(aside) = self.session.agent.protocol().aside(&text) {
+        match &update {
+            Update::Text { text, .. } => {
+                if let Some(aside) = self.session.agent.protocol().aside(text) {
                     self.on_aside(text, aside);
                     return self.heard();
                 }
-                self.on_text(&text, message.as_deref(), whole, usage);
-            }
-            Update::Thought { text } => {
                 self.acts(!text.is_empty());
-                if let Some(event) = self.account().and_then(|account| account.on_thought(&text)) {
-                    self.tell(event);
-                }
             }
-            Update::Tool(tool) => {
-                let is_known = self.work.book.known(&tool.id).is_some();
-                // A late word on a tool of a turn that is over begins no other.
-                self.acts(!is_known);
-                let (events, is_new) = self.work.book.on_update(tool);
-                self.on_tool_events(events, is_new);
-            }
-            Update::Terminal { id, data, whole, exit_code } => {
-                self.work.book.on_terminal(&id, data.as_deref(), whole, exit_code);
-            }
+            Update::Thought { text } => self.acts(!text.is_empty()),
+            // A late word on a tool of a turn that is over begins no other.
+            Update::Tool(tool) => self.acts(self.work.book.known(&tool.id).is_none()),
+            Update::Used { cost: Some(cost), .. } => self.spending.usage.on_cost(*cost),
+            Update::Title(title) => self.lock().title = Some(title.clone()),
+            _ => {}
+        }
+        match self.note(|digest, book| hear(update, digest, book)) {
+            Some(Update::State(state)) => self.on_state(&state),
             // The words of our prompt, repeated: it is in. Others come when somebody else prompts the same session.
-            Update::Prompt { .. } => {
+            Some(Update::Prompt { .. }) => {
                 if let Some(active) = self.turns.active.as_mut().filter(|_| self.turns.own.is_none()) {
                     active.state.on_repeated();
                 }
             }
-            Update::Plan(entries) => self.tell(AgentEvent::Plan { entries }),
-            Update::Mode(mode) => self.on_mode(mode),
-            Update::Options(options) => {
+            Some(Update::Mode(mode)) => self.on_mode(mode),
+            Some(Update::Options(options)) => {
                 let before = self.settings.mode();
                 self.settings.on_options(&options);
                 match self.settings.mode() {
@@ -93,59 +80,31 @@ impl Owner {
                     _ => self.show(),
                 }
             }
-            Update::Used { cost, context, limit } => self.on_used(cost, context, limit),
-            Update::Title(title) => {
-                self.lock().title = Some(title.clone());
-                self.tell(AgentEvent::Title { title });
-            }
-            Update::Commands(commands) => self.tell(AgentEvent::Commands { commands }),
-            Update::Retry { message } => self.on_retry(message),
-            Update::Warning { message } => self.warn(message),
-            Update::Quiet => {}
-            Update::Unknown => self.tell(AgentEvent::Noise { line: raw.unwrap_or_default() }),
+            Some(Update::Unknown) => self.tell(AgentEvent::Noise { line: raw.unwrap_or_default() }),
+            _ => {}
         }
+        self.charge();
         self.heard();
     }
 
-    fn on_text(&mut self, text: &str, message: Option<&str>, whole: bool, usage: Option<Usage>) {
-        self.acts(!text.is_empty());
-        if let Some(account) = self.account() {
-            if let Some(usage) = usage {
-                account.on_passing_usage(usage);
-            }
-            let event = account.on_text(text, message, whole);
-            let is_cut = account.is_newly_cut();
-            event.into_iter().for_each(|event| self.tell(event));
-            if is_cut {
-                self.warn(LEFT_OUT.to_owned());
-            }
+    /// Notes something in the turn to which the agent's messages belong now, and tells the events of that.
+    pub(super) fn note<T>(&mut self, note: impl FnOnce(&mut Digest, &mut ToolBook) -> T) -> T {
+        let mut between = Digest::new(true);
+        let digest = self.turns.digest().unwrap_or(&mut between);
+        let noted = note(digest, &mut self.work.book);
+        for event in digest.take_events() {
+            self.tell(event);
         }
-        self.charge();
+        noted
     }
 
-    fn on_used(&mut self, cost: Option<f64>, context: Option<(u64, u64)>, limit: Option<Reset>) {
-        if let Some(cost) = cost {
-            self.spending.usage.on_cost(cost);
-            self.charge();
+    fn on_aside(&mut self, text: &str, aside: &Aside) {
+        let line = text.to_owned();
+        if aside.is_retry {
+            self.note(|digest, _| digest.asked_again(line));
+        } else {
+            self.tell(AgentEvent::Noise { line });
         }
-        if let Some(account) = self.account().filter(|_| limit.is_some()) {
-            account.reset = limit;
-        }
-        if let Some((used_tokens, max_tokens)) = context {
-            self.tell(AgentEvent::Context { used_tokens, max_tokens });
-        }
-    }
-
-    fn on_aside(&mut self, text: String, aside: &Aside) {
-        if aside.is_retry { self.on_retry(text) } else { self.tell(AgentEvent::Noise { line: text }) }
-    }
-
-    /// The model is asked again: what the try that failed has said is no part of the answer.
-    fn on_retry(&mut self, message: String) {
-        if let Some(account) = self.account() {
-            account.ask_again();
-        }
-        self.tell(AgentEvent::Retry { message, until: None });
     }
 
     /// A sign of life.
@@ -165,33 +124,6 @@ impl Owner {
             Some(active) if active.state.is_in() => active.state.on_activity(),
             _ if begins && self.turns.own.is_none() => self.begin_own_turn(),
             _ => {}
-        }
-    }
-
-    pub(super) fn on_tool_events(&mut self, events: Vec<AgentEvent>, is_new: bool) {
-        if is_new && let Some(account) = self.account() {
-            account.on_tool();
-        }
-        for event in events {
-            let refusal = match &event {
-                AgentEvent::ToolEnd { name, output: Some(output), is_error: true, .. } => {
-                    self.session.request.agent.provider.descriptor().words.refusal(name.as_deref(), output)
-                }
-                _ => None,
-            };
-            self.tell(event);
-            if let Some(message) = refusal {
-                self.warn(message);
-            }
-        }
-    }
-
-    /// The account of the turn to which the agent's messages belong now.
-    fn account(&mut self) -> Option<&mut Account> {
-        match (&mut self.turns.own, &mut self.turns.active) {
-            (Some(own), _) => Some(&mut own.account),
-            (None, Some(active)) => Some(&mut active.account),
-            (None, None) => None,
         }
     }
 
@@ -236,15 +168,15 @@ impl Owner {
     }
 
     fn on_usage(&mut self, tokens: Option<Usage>, cost: Option<f64>) {
-        if let Some(event) = self.account().and_then(|account| account.on_end(tokens, cost)) {
-            self.tell(event);
+        if self.turns.digest().is_some() {
+            self.note(|digest, _| digest.part_ends(tokens, cost));
         }
         self.charge();
     }
 
     /// Sets the usage so far in the budgets. A turn that crosses one is ended.
     fn charge(&mut self) {
-        let turn = self.account().and_then(|account| account.usage());
+        let turn = self.turns.digest().and_then(|digest| digest.total_usage());
         if self.spending.accounts.set(Some(self.spending.usage.so_far(turn))) {
             self.stop(Stop::OverBudget);
         }
@@ -272,14 +204,14 @@ impl Owner {
     fn begin_own_turn(&mut self) {
         let turn = self.turns.next();
         debug!(target: SESSION, id = self.session.number, turn, "heard that the agent began a turn of its own");
-        self.turns.own = Some(OwnTurn { turn, account: Account::default(), kill_at: None });
+        self.turns.own = Some(OwnTurn { turn, digest: digest_of(self.session.agent), kill_at: None });
         self.listeners.tell_all(&AgentEvent::TurnStart { turn, by: "agent" });
     }
 
     pub(super) fn end_own_turn(&mut self) {
         if let Some(own) = self.turns.own.take() {
             debug!(target: SESSION, id = self.session.number, turn = own.turn, "the agent's own turn is over");
-            self.spending.usage.on_turn(own.account.usage());
+            self.spending.usage.on_turn(own.digest.total_usage());
             self.work.seen_behind = true;
             self.listeners.tell_all(&AgentEvent::TurnEnd { turn: own.turn });
         }

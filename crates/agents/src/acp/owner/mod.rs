@@ -19,7 +19,7 @@ use crate::acp::state::listeners::Listeners;
 use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::search::{Left, Leftovers, Search};
 use crate::acp::state::session_state::{Afterwords, Questions, SessionFacts, Spending, Turns, Work};
-use crate::acp::turn::account::SessionUsage;
+use crate::acp::turn::session_usage::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::wire::connection::{Exit, Inbox, Letter, Said};
 use crate::harness::AgentEvent;
@@ -320,7 +320,7 @@ impl Owner {
         }
         let Some(message) = refused_words(refused) else { return };
         match &mut self.turns.active {
-            Some(active) => active.account.warn(&message),
+            Some(active) => active.digest.note(&message),
             None => self.turns.warnings.push(message),
         }
     }

@@ -8,6 +8,7 @@ use crate::acp::question::place::Places;
 use crate::acp::question::{
     Answer, Decider, HostRequest, OpenQuestion, Question, QuestionOption, Subject, outcome,
 };
+use crate::acp::turn::heard::hear_question;
 use crate::acp::wire::connection::{unknown_method, unknown_session};
 use crate::acp::wire::update::ToolUpdate;
 use crate::harness::AgentEvent;
@@ -42,8 +43,7 @@ impl Owner {
         let call =
             [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object());
         if let Some(update) = call.and_then(ToolUpdate::read) {
-            let (events, is_new) = self.work.book.on_asked(update);
-            self.on_tool_events(events, is_new);
+            self.note(|digest, book| hear_question(update, digest, book));
         }
         if self.turns.is_stopping() {
             return self.respond(id, &outcome(None));
@@ -245,7 +245,7 @@ impl Owner {
 
     pub(super) fn warn(&mut self, message: String) {
         if let Some(active) = &mut self.turns.active {
-            active.account.warn(&message);
+            active.digest.note(&message);
         }
         self.tell(AgentEvent::Warning { message });
     }

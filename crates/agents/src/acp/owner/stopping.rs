@@ -101,7 +101,7 @@ impl Owner {
                     "what the agent left behind its turn was silent for {} s (toolIdleTimeoutMs): it was not waited for any longer",
                     limit.as_secs_f64()
                 );
-                active.account.warn(&message);
+                active.digest.note(&message);
                 active.state.stop_waiting();
             }
             Due::Extend { limit } => self.warn(extended(limit)),
@@ -163,9 +163,7 @@ impl Owner {
         // Whatever the agent said into it, no secret leaves by it.
         let gone = self.redacted(&gone);
         self.lock().gone = Some(gone.clone());
-        for event in self.work.book.close_all() {
-            self.tell(event);
-        }
+        self.close_tools();
         let now = self.now();
         let despite = self.turns.active.as_mut().and_then(|active| match active.state.without_last_words() {
             Some(ending) => Some(ending.clone()),
@@ -204,6 +202,13 @@ impl Owner {
         }
         // Before those who closed it are told: they may resume it at once.
         self.held.claim = None;
+    }
+
+    /// Nothing is open any more.
+    pub(super) fn close_tools(&mut self) {
+        for event in self.work.book.close_all() {
+            self.tell(event);
+        }
     }
 
     /// Ends every wait for the session with this error.

@@ -6,8 +6,9 @@ use crate::acp::state::order::Prompt;
 use crate::acp::state::session_state::Afterwords;
 use crate::acp::turn::turn_state::{Ending, Version};
 use crate::harness::clip::clip_to;
-use crate::harness::evidence::metered::{metered_words, since, told, usage_of};
+use crate::harness::evidence::metered::{since, told, usage_of};
 use crate::harness::limit::usage_limit::UsageLimit;
+use crate::harness::turn::end_warning::warn_of_usage;
 use crate::harness::turn::next::Next;
 use crate::harness::turn::structured::{REASKED, misfit};
 use crate::harness::verdict::Stop;
@@ -116,20 +117,22 @@ impl Owner {
         // On the same clock.
         prompt.asked = now.checked_sub(prompt.asked.elapsed()).unwrap_or(now);
         let mut active = Active::new(prompt, turn, tag, now, self.terms());
-        active.account.price_by(self.spending.allowance.pricing());
+        active.digest.price_by(self.spending.allowance.pricing());
         for warning in std::mem::take(&mut self.turns.warnings) {
-            active.account.warn(&warning);
+            active.digest.note(&warning);
         }
         active.first(self.turns.preamble.as_deref());
-        self.turns.active = Some(active);
+        active.digest.session(&self.session.id);
         self.listeners.tell_all(&AgentEvent::TurnStart { turn, by: "prompt" });
-        self.listeners.for_turn.push(AgentEvent::Session { session_id: self.session.id.clone() });
+        self.listeners.for_turn.extend(active.digest.take_events());
+        self.turns.active = Some(active);
         self.send_prompt();
     }
 
     /// The session's settings that apply to a turn.
     pub(super) fn terms(&self) -> Session<'_> {
         Session {
+            agent: self.session.agent,
             limits: &self.session.request.agent.limits,
             version: self.session.version,
             settle: self.session.request.settle,
@@ -181,7 +184,7 @@ impl Owner {
                     .as_mut()
                     .filter(|_| !left.is_empty() || !self.work.background.is_empty())
                 {
-                    active.account.warn(&left_behind(&left, self.work.background.len()));
+                    active.digest.note(&left_behind(&left, self.work.background.len()));
                 }
                 self.finish(structured, None, now);
             }
@@ -190,9 +193,7 @@ impl Owner {
                 let Some(error) = fault.map(|fault| fault.error) else { return };
                 let error = if let Some(limit) = limit { limit.tell(error) } else { error };
                 if self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some()) {
-                    for event in self.work.book.close_all() {
-                        self.tell(event);
-                    }
+                    self.close_tools();
                 }
                 self.finish(None, Some(error), now);
             }
@@ -234,7 +235,7 @@ impl Owner {
             self.turns.afterwords = Afterwords::after(now, self.session.version);
             self.on_cancelled(active.prompt.number, active.times.begun_at);
         }
-        self.spending.usage.on_turn(active.account.usage());
+        self.spending.usage.on_turn(active.digest.total_usage());
         let result = self.result_of(&mut active, structured, now);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
@@ -246,11 +247,11 @@ impl Owner {
         active.prompt.driver.finish(outcome);
     }
 
-    /// What is known of the agent's silence in the turn under way.
+    /// Facts that may explain the agent's silence in the turn under way.
     pub(super) fn silence(&self) -> Silence {
         Silence {
             runs: self.work.book.open().next().map(|tool| format!("its tool {tool}")),
-            printed: self.turns.active.as_ref().and_then(|active| active.printed.told()),
+            printed: self.turns.active.as_ref().and_then(|active| active.digest.other_lines()),
             unanswered: self.link.traffic.unanswered(),
         }
     }
@@ -261,22 +262,17 @@ impl Owner {
         let metered = since(now_metered.clone(), &self.spending.metered);
         self.spending.metered = now_metered;
         if !self.spending.allowance.is_unlimited() {
-            let unpriced =
-                self.spending.allowance.unpriced_words(active.account.usage(), &usage_of(&metered));
-            for message in [unpriced, metered_words(&metered)].into_iter().flatten() {
-                active.account.warn(&message);
-            }
+            warn_of_usage(&mut active.digest, &self.spending.allowance, &metered);
         }
-        let mut result = active.result(self.session.agent, &self.session.id, structured, now);
+        let mut result = active.result(self.session.agent, structured, now);
         if self.session.request.agent.sandbox.is_some() {
-            let refused = self.link.traffic.refused();
-            result.facts.sandbox = Some(TurnSandbox { refused });
-            active.prompt.driver.ears().audience.redact_sandbox(&mut result.facts);
+            result.facts.sandbox = Some(TurnSandbox { refused: self.link.traffic.refused() });
         }
         result.facts.metered = told(metered);
         if let (None, Some(metered)) = (result.facts.usage, &result.facts.metered) {
             result.facts.usage = Some(self.spending.allowance.pricing().metered().of(usage_of(metered)));
         }
+        active.prompt.driver.ears().audience.redact_result(&mut result);
         result
     }
 }

@@ -1,14 +1,12 @@
 //! PURE: the prompt under way: its state, its account, its clock, and its result.
 
 use crate::acp::state::order::Prompt;
-use crate::acp::turn::account::Account;
 use crate::acp::turn::turn_state::{Ending, TurnState, Version};
 use crate::acp::turn::verdict::{Evidence, may_be_crash, outlives_exit, verdict};
 use crate::harness::Provider;
 use crate::harness::TurnRequest;
 use crate::harness::clock::{Clock, ClockLimits, Heard};
 use crate::harness::evidence::NO_MODEL;
-use crate::harness::evidence::last_lines::LastLines;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::limit::wait_policy::Wait;
@@ -18,7 +16,7 @@ use crate::harness::turn::structured::{Candidates, prompt_with_problems, prompt_
 use crate::harness::verdict::Fault;
 use crate::harness::verdict::result::TurnResult;
 use crate::harness::verdict::stop::{Silence, Stop};
-use crate::harness::{Level, Usage};
+use crate::harness::{Digest, Level, Usage};
 use ground::random;
 use process::Moment;
 use serde_json::Value;
@@ -33,12 +31,10 @@ pub(crate) struct Active {
     /// Turn number in the events.
     pub turn: u32,
     pub state: TurnState,
-    pub account: Account,
+    pub digest: Digest,
     pub clock: Clock,
     /// The last tool that was refused.
     pub refused: Option<String>,
-    /// Last lines that the agent printed besides its messages.
-    pub printed: LastLines,
     /// Nothing is sent until then, because of a usage limit.
     pub resting: Option<Rest>,
     pub tries: Tries,
@@ -53,7 +49,7 @@ pub(crate) struct Tries {
     pub tag: u64,
     /// Text of the prompt that was sent last, or is about to be sent.
     text: String,
-    /// [`Account::work`] when the prompt was sent.
+    /// [`Active::work`] when the prompt was sent.
     work_before: (u64, u64),
     /// Tries so far; one that only met a usage limit does not count.
     attempts: u32,
@@ -85,7 +81,7 @@ pub(crate) struct Times {
 /// A turn that the agent began by itself.
 pub(crate) struct OwnTurn {
     pub(crate) turn: u32,
-    pub(crate) account: Account,
+    pub(crate) digest: Digest,
     /// When the agent is killed if the turn has not ended by then; set when it was asked to end.
     pub(crate) kill_at: Option<Instant>,
 }
@@ -95,9 +91,8 @@ impl Active {
         Active {
             turn,
             state: TurnState::new(session.version, prompt.request.waits, session.settle),
-            account: Account::default(),
+            digest: digest_of(session.agent),
             clock: Clock::running(prompt.request.limits(session.limits), now),
-            printed: LastLines::default(),
             refused: None,
             resting: None,
             tries: Tries { tag, attempts: 1, ..Tries::default() },
@@ -154,22 +149,23 @@ impl Active {
             agent,
             ending,
             stop: self.end.stop,
-            text: self.account.text(),
-            last_piece: self.account.last_piece(),
-            tool_calls: self.account.tool_calls(),
+            text: self.digest.final_text(),
+            last_piece: self.digest.last_piece(),
+            tool_calls: self.digest.tool_calls(),
             // Only tokens since the prompt was sent count: those of an earlier try say nothing about this one.
-            has_usage: self.account.work().1 > self.tries.work_before.1,
+            has_usage: self.work().1 > self.tries.work_before.1,
             silence,
             refused: self.refused.as_deref(),
             logged: self.tries.logged.as_ref(),
-            reset: self.account.reset.as_ref(),
+            reset: self.digest.reset(),
         });
         if fault.is_none() && self.tries.logged == Some(Logged::Cut) {
-            self.account.warn("the answer was cut at the longest that the model may give");
+            self.digest.note("the answer was cut at the longest that the model may give");
         }
         let is_free = |usage: Usage| usage.input_tokens == 0 && usage.output_tokens == 0;
-        if fault.is_none() && self.account.usage().is_some_and(is_free) && self.account.tool_calls() == 0 {
-            self.account.warn(NO_MODEL);
+        if fault.is_none() && self.digest.total_usage().is_some_and(is_free) && self.digest.tool_calls() == 0
+        {
+            self.digest.note(NO_MODEL);
         }
         fault
     }
@@ -182,7 +178,7 @@ impl Active {
         reset_in: Option<Duration>,
         longest: Duration,
     ) -> Next {
-        let candidates = Candidates { given: None, file: None, text: self.account.text() };
+        let candidates = Candidates { given: None, file: None, text: self.digest.final_text() };
         let schema = self.prompt.request.schema.as_deref().filter(|_| fault.is_none());
         let reading = schema.map(|schema| read_answer(schema, &candidates));
         let ended = Ended {
@@ -190,7 +186,7 @@ impl Active {
             session: Some(session),
             is_aborted: self.end.stop.is_some(),
             reset_in,
-            has_worked: self.account.work() != self.tries.work_before,
+            has_worked: self.work() != self.tries.work_before,
             reading: reading.as_ref(),
         };
         let past = Past {
@@ -217,14 +213,14 @@ impl Active {
 
     /// It goes on in its session when the limit is over that it has met: with what it was asked, once nothing was done yet.
     pub(crate) fn meet_limit(&mut self, wait: Wait, until: SystemTime) {
-        if self.account.work() != self.tries.work_before {
+        if self.work() != self.tries.work_before {
             self.tries.waits = 0;
         }
         self.tries.waits += 1;
         if wait.counts {
             self.tries.attempts += 1;
         }
-        let has_begun = self.account.work() != (0, 0);
+        let has_begun = self.work() != (0, 0);
         if has_begun && !self.tries.is_reasked {
             self.tries.text = self.with_schema(&prompt_to_go_on(&self.prompt.request.text));
         }
@@ -242,45 +238,40 @@ impl Active {
         self.tries.tag = tag;
         self.resting = None;
         self.state = TurnState::new(session.version, self.prompt.request.waits, session.settle);
-        self.tries.work_before = self.account.work();
+        self.tries.work_before = self.work();
         self.tries.logged = None;
-        self.account.ask_again();
+        self.digest.begin_answer();
         self.clock = Clock::running(self.prompt.request.limits(session.limits), now);
     }
 
-    /// The result of the turn, without secrets.
-    pub(crate) fn result(
-        &mut self,
-        agent: Provider,
-        session: &str,
-        structured: Option<Value>,
-        now: Instant,
-    ) -> TurnResult {
-        let mut result = TurnResult::empty(agent);
-        let ears = self.prompt.driver.ears();
-        let redact = |text: &str| ears.audience.redact(text);
-        result.text = redact(&self.account.take_text());
+    /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
+    fn work(&self) -> (u64, u64) {
+        let tokens = self.digest.total_usage().map_or(0, |usage| usage.input_tokens + usage.output_tokens);
+        (self.digest.tool_calls(), tokens)
+    }
+
+    /// The result of the turn.
+    pub(crate) fn result(&mut self, agent: Provider, structured: Option<Value>, now: Instant) -> TurnResult {
         let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let mut result = TurnResult::of(agent, &mut self.digest, false);
         let facts = &mut result.facts;
-        facts.structured = structured.map(|mut value| {
-            ears.audience.redact_value(&mut value);
-            value
-        });
-        facts.session_id = Some(session.to_owned());
-        facts.usage = self.account.usage();
-        facts.turns = self.account.turns();
-        facts.tool_calls = self.account.tool_calls();
+        facts.structured = structured;
         facts.attempts = self.tries.attempts;
         facts.queued_ms = millis(self.times.begun.saturating_duration_since(self.prompt.asked));
         facts.duration_ms = millis(now.saturating_duration_since(self.times.begun));
-        facts.warnings = self.account.warnings().iter().map(|warning| redact(warning)).collect();
         result
     }
+}
+
+/// The digest of a turn that begins.
+pub(crate) fn digest_of(agent: Provider) -> Digest {
+    Digest::new(true).knowing(agent.descriptor().words)
 }
 
 /// The session's settings that apply to a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Session<'a> {
+    pub agent: Provider,
     pub limits: &'a ClockLimits,
     pub version: Version,
     pub settle: Duration,

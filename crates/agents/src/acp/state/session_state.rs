@@ -4,12 +4,12 @@ use crate::acp::opening::request::{OpenRequest, PromptTakes};
 use crate::acp::question::{HostRequest, OpenQuestion};
 use crate::acp::state::active::{Active, OwnTurn};
 use crate::acp::state::order::{Prompt, Reply};
-use crate::acp::turn::account::SessionUsage;
+use crate::acp::turn::session_usage::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::turn::turn_state::{LAST_WORDS, LONGEST_WORDS, Version};
-use crate::harness::Provider;
 use crate::harness::budget::allowance::{Accounts, Allowance};
 use crate::harness::limit::usage_limit::HeldAccount;
+use crate::harness::{Digest, Provider};
 use ground::mpsc::UnboundedSender;
 use process::Metered;
 use serde_json::Value;
@@ -117,6 +117,15 @@ impl Turns {
         afterwords: Afterwords,
     ) -> Turns {
         Turns { count: 0, active: None, own: None, queue: VecDeque::new(), preamble, warnings, afterwords }
+    }
+
+    /// The digest of the turn to which the agent's messages belong now.
+    pub(crate) fn digest(&mut self) -> Option<&mut Digest> {
+        match (&mut self.own, &mut self.active) {
+            (Some(own), _) => Some(&mut own.digest),
+            (None, Some(active)) => Some(&mut active.digest),
+            (None, None) => None,
+        }
     }
 
     /// The number of the turn that begins.

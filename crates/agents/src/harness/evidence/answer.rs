@@ -17,7 +17,12 @@ pub(crate) struct Answer {
     key: Option<String>,
     /// The message that is being streamed.
     partial: String,
+    /// Start of the last message in `text`, where messages join.
+    message_at: usize,
+    /// Start of the last piece there.
+    piece_at: usize,
     is_cut: bool,
+    is_cut_told: bool,
     pieces: Pieces,
     /// The answer that the CLI's own schema flag produced.
     pub(super) structured: Option<Value>,
@@ -64,6 +69,45 @@ impl Answer {
         }
     }
 
+    /// Words of the message `key`, a piece or all of them, where messages join as paragraphs. Returns what is new.
+    pub(crate) fn join<'a>(&mut self, key: Option<&str>, text: &'a str, whole: bool) -> Option<Cow<'a, str>> {
+        let text = self.pieces.push(text);
+        if text.is_empty() {
+            return None;
+        }
+        let is_same = self.key.as_deref() == key;
+        let is_known = is_same && key.is_some() && !self.text.is_empty();
+        self.key = key.map(str::to_owned);
+        if !is_same && !self.text.is_empty() {
+            append(&mut self.text, "\n\n", &mut self.is_cut);
+            self.message_at = self.text.len();
+        }
+        if whole && is_known {
+            let is_told = self.text[self.message_at..] == *text;
+            self.text.truncate(self.message_at);
+            append(&mut self.text, &text, &mut self.is_cut);
+            return (!is_told).then_some(text);
+        }
+        self.piece_at = self.text.len();
+        append(&mut self.text, &text, &mut self.is_cut);
+        Some(text)
+    }
+
+    /// The words so far are no part of the answer.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        (self.message_at, self.piece_at, self.key) = (0, 0, None);
+    }
+
+    pub(crate) fn last_piece(&self) -> &str {
+        self.text.get(self.piece_at..).unwrap_or_default()
+    }
+
+    /// The end of the pieces: half a character is replaced.
+    pub(crate) fn pieces_end(&mut self) {
+        self.text.push_str(self.pieces.end());
+    }
+
     /// While a message is being streamed, what there is of it.
     pub(crate) fn text(&self) -> &str {
         if self.partial.is_empty() { &self.text } else { &self.partial }
@@ -73,9 +117,9 @@ impl Answer {
         std::mem::take(if self.partial.is_empty() { &mut self.text } else { &mut self.partial })
     }
 
-    /// Whether something was left out since this was last asked.
+    /// Whether something was left out and nobody was told yet.
     pub(crate) fn take_cut(&mut self) -> bool {
-        std::mem::take(&mut self.is_cut)
+        self.is_cut && !std::mem::replace(&mut self.is_cut_told, self.is_cut)
     }
 }
 

@@ -15,6 +15,8 @@ use ground::json::{Json, Pieces};
 use process::Refused;
 use serde_json::Value;
 
+mod joined;
+
 const MAX_OPEN_TOOLS: usize = 4096;
 
 /// A turn as far as it has been read.
@@ -199,19 +201,22 @@ impl Digest {
         let open = self.tools.open.iter().position(|(open, _)| open == id);
         let name = open.map(|index| self.tools.open.swap_remove(index).1).filter(|name| !name.is_empty());
         self.steps.answer_ends();
-        if !is_error {
-            return self.emit(|| AgentEvent::ToolEnd {
-                id: id.to_owned(),
-                name,
-                output: output(),
-                exit_code,
-                is_error,
-            });
-        }
         // A refusal is in the result too, whether or not somebody listens.
-        let output = output();
-        let refusal = output.as_deref().and_then(|output| self.tools.words?.refusal(name.as_deref(), output));
-        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output, exit_code, is_error });
+        if is_error || self.events.are_built {
+            let (id, output) = (id.to_owned(), output());
+            self.tell(AgentEvent::ToolEnd { id, name, output, exit_code, is_error });
+        }
+    }
+
+    /// An event that was built already. That of a tool that was refused is a warning too.
+    pub(crate) fn tell(&mut self, event: AgentEvent) {
+        let refusal = match &event {
+            AgentEvent::ToolEnd { name, output: Some(output), is_error: true, .. } => {
+                self.tools.words.and_then(|words| words.refusal(name.as_deref(), output))
+            }
+            _ => None,
+        };
+        self.emit(|| event);
         if let Some(refusal) = refusal {
             self.warning(&refusal);
         }
@@ -296,8 +301,13 @@ impl Digest {
         self.trouble.reset = Some(reset);
     }
 
-    pub fn warning(&mut self, message: &str) {
+    /// A warning of the result that is no event.
+    pub(crate) fn note(&mut self, message: &str) {
         self.warnings.add(message);
+    }
+
+    pub fn warning(&mut self, message: &str) {
+        self.note(message);
         self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
     }
 

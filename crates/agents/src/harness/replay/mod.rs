@@ -79,6 +79,6 @@ pub(super) fn judge(
         resume: None,
         may_resume: true,
     });
-    let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
+    let result = TurnResult::of(provider, transcript.digest_mut(), verdict.recovered);
     Replay { events: events.into_events(), result, fault: verdict.fault }
 }

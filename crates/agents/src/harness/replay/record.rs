@@ -257,7 +257,7 @@ fn judge(
     if let (Some(why), None) = (unfinished, &verdict.fault) {
         verdict.fault = Some(unfinished_fault(why));
     }
-    let mut result = TurnResult::of(provider, last.transcript.digest_mut(), &verdict);
+    let mut result = TurnResult::of(provider, last.transcript.digest_mut(), verdict.recovered);
     result.facts.structured = structured.or(result.facts.structured);
     tally.fill(&mut result.facts);
     Replay { events, result, fault: verdict.fault }

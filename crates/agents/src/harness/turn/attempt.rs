@@ -377,7 +377,7 @@ impl Watch<'_> {
         digest.set_detail(true);
         digest.close();
         let (has_worked, last_events) = (digest.has_worked(), digest.take_events());
-        let mut result = TurnResult::of(provider, digest, &verdict);
+        let mut result = TurnResult::of(provider, digest, recovered);
         result.facts.process.clone_from(&outcome.result);
         Attempted {
             result,

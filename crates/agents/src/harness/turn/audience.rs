@@ -164,6 +164,9 @@ impl Audience {
 
     /// Removes secrets from the result of a turn before its user gets it.
     pub(crate) fn redact_result(&self, result: &mut TurnResult) {
+        if self.redactor.is_empty() {
+            return;
+        }
         let clean = |text: &mut String| *text = self.redact(text);
         clean(&mut result.text);
         result.facts.warnings.iter_mut().for_each(clean);
@@ -182,7 +185,7 @@ impl Audience {
     }
 
     /// A name that was asked for may have been made of a secret.
-    pub(crate) fn redact_sandbox(&self, facts: &mut TurnFacts) {
+    fn redact_sandbox(&self, facts: &mut TurnFacts) {
         let of_process = facts.process.iter_mut().filter_map(|process| process.sandbox.as_mut());
         let lists = facts.sandbox.iter_mut().map(|sandbox| &mut sandbox.refused);
         for refused in lists.chain(of_process.map(|sandbox| &mut sandbox.refused)).flatten() {

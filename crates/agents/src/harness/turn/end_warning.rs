@@ -23,7 +23,7 @@ pub(super) fn warn_of_tree(digest: &mut Digest, outcome: &Outcome, left: &[Strin
 }
 
 /// Warns of usage that a limit does not count.
-pub(super) fn warn_of_usage(digest: &mut Digest, allowance: &Allowance, metered: &Metered) {
+pub(crate) fn warn_of_usage(digest: &mut Digest, allowance: &Allowance, metered: &Metered) {
     let is_unknown = digest.total_usage().is_none() && metered.requests == 0 && digest.turns() > 0;
     let unknown = is_unknown.then(|| "the CLI reported no usage: no budget counts this attempt".to_owned());
     let unpriced = allowance.unpriced_words(digest.total_usage(), &usage_of(metered));

@@ -3,7 +3,7 @@
 mod attempt;
 pub(crate) mod audience;
 mod command;
-mod end_warning;
+pub(crate) mod end_warning;
 mod log;
 pub(crate) mod mirror;
 pub(crate) mod next;

@@ -411,9 +411,7 @@ impl Owner {
         self.tally.fill(&mut result.facts);
         result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
         result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
-        if self.audience.has_secrets() {
-            self.audience.redact_result(&mut result);
-        }
+        self.audience.redact_result(&mut result);
         result
     }
 }

@@ -1,6 +1,5 @@
 //! PURE: the result of a turn.
 
-use super::Verdict;
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::Provider;
@@ -62,12 +61,12 @@ pub struct TurnSandbox {
 impl TurnResult {
     /// The result of a turn that never ran.
     pub fn empty(provider: Provider) -> Self {
-        TurnResult::of(provider, &mut Digest::default(), &Verdict { recovered: false, fault: None })
+        TurnResult::of(provider, &mut Digest::default(), false)
     }
 
     /// The result of one attempt.
-    pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
-        let facts = TurnFacts::of(provider, digest, verdict.recovered);
+    pub fn of(provider: Provider, digest: &mut Digest, recovered: bool) -> Self {
+        let facts = TurnFacts::of(provider, digest, recovered);
         TurnResult { text: digest.take_final_text(), facts }
     }
 }

@@ -29,7 +29,7 @@ pub enum Stop {
     Closed,
 }
 
-/// What is known of an agent's silence.
+/// Facts that may explain an agent's silence.
 #[derive(Default)]
 pub(crate) struct Silence {
     /// The tool or the background work that ran meanwhile.

@@ -55,3 +55,58 @@ fn an_answer_that_was_cut_is_warned_of_once() {
     digest.output_ended();
     assert_eq!(digest.warnings(), [LEFT_OUT]);
 }
+
+fn text(text: &str, delta: bool) -> AgentEvent {
+    AgentEvent::Text { text: text.to_owned(), delta }
+}
+
+#[test]
+fn where_messages_join_the_answer_is_what_was_said_after_the_last_tool_call() {
+    let mut digest = Digest::new(false);
+    digest.words(None, "I will ", false);
+    digest.words(None, "look.", false);
+    digest.tool_called();
+    assert_eq!(digest.final_text(), "");
+    digest.words(Some("a"), "It is ", false);
+    digest.words(Some("a"), "done.", false);
+    digest.words(Some("b"), "And more.", false);
+    assert_eq!((digest.final_text(), digest.last_piece()), ("It is done.\n\nAnd more.", "And more."));
+    assert_eq!((digest.turns(), digest.tool_calls()), (2, 1));
+}
+
+#[test]
+fn a_whole_message_replaces_its_pieces_and_is_not_told_twice() {
+    let mut digest = Digest::new(true);
+    digest.words(Some("a"), "Hel", false);
+    digest.words(Some("a"), "lo", false);
+    digest.words(Some("a"), "Hello", true);
+    assert_eq!(digest.take_events(), [text("Hel", true), text("lo", true)]);
+    digest.words(Some("a"), "Hello!", true);
+    assert_eq!(digest.take_events(), [text("Hello!", false)]);
+    assert_eq!(digest.final_text(), "Hello!");
+}
+
+#[test]
+fn tokens_of_several_ends_are_summed_and_those_in_passing_count_before_an_end() {
+    let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+    let mut digest = Digest::new(false);
+    digest.more_usage_in_passing(usage(5));
+    digest.part_ends(Some(usage(10)), Some(0.5));
+    digest.more_usage_in_passing(usage(7));
+    assert_eq!(digest.total_usage().map(|usage| usage.input_tokens), Some(17));
+    digest.part_ends(None, None);
+    let total = digest.total_usage().unwrap();
+    assert_eq!((total.input_tokens, total.cost_usd), (17, Some(0.5)));
+}
+
+#[test]
+fn an_answer_of_joined_messages_without_end_is_bounded_and_told_once() {
+    let mut digest = Digest::new(true);
+    for _ in 0..20 {
+        digest.words(None, &"\u{e9}".repeat(1 << 20), false);
+    }
+    assert!(digest.final_text().len() <= 16 << 20);
+    let warnings =
+        digest.take_events().into_iter().filter(|event| matches!(event, AgentEvent::Warning { .. }));
+    assert_eq!(warnings.count(), 1);
+}

@@ -1,0 +1,70 @@
+//! PURE: what a session has used over all its turns.
+
+use crate::acp::wire::update::TurnEnd;
+use crate::harness::Usage;
+
+/// Usage of the session over all its turns, for agents that count on.
+#[derive(Debug, Default)]
+pub(crate) struct SessionUsage {
+    counted: Option<Usage>,
+    cost: f64,
+    cost_told: f64,
+    /// Usage of the turns that are over.
+    spent: Usage,
+}
+
+impl SessionUsage {
+    /// The tokens of the turn alone. `counts_on`: what the agent tells is the session's.
+    pub(crate) fn of_turn(&mut self, end: &TurnEnd, counts_on: bool) -> Option<Usage> {
+        let told = end.usage?;
+        if !counts_on {
+            return Some(told);
+        }
+        let before = self.counted.replace(told);
+        Some(before.map_or(told, |before| told.since(before)))
+    }
+
+    /// The money of the session so far.
+    pub(crate) fn on_cost(&mut self, cost: f64) {
+        self.cost = cost;
+    }
+
+    /// A turn is over that used this.
+    pub(crate) fn on_turn(&mut self, usage: Option<Usage>) {
+        self.spent = self.spent.plus(usage.unwrap_or_default());
+    }
+
+    /// All that the session has used, with a turn under way that used this so far. A resumed session's money counts on from
+    /// before; that is not this session's.
+    pub(crate) fn so_far(&self, turn: Option<Usage>) -> Usage {
+        let tokens = self.spent.plus(turn.unwrap_or_default());
+        let untold = self.cost - self.cost_told;
+        if untold > 0.0 { tokens.plus(Usage { cost_usd: Some(untold), ..Usage::default() }) } else { tokens }
+    }
+
+    /// The money since the last time that this was asked.
+    pub(crate) fn cost_of_turn(&mut self) -> Option<f64> {
+        let spent = self.cost - self.cost_told;
+        self.cost_told = self.cost;
+        (spent > 0.0).then(|| (spent * 1e9).round() / 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acp::wire::update::StopReason;
+
+    #[test]
+    fn counted_on_tokens_and_money_are_differenced() {
+        let mut session = SessionUsage::default();
+        let end = |input_tokens| TurnEnd {
+            reason: StopReason::EndTurn,
+            usage: Some(Usage { input_tokens, output_tokens: 1, ..Usage::default() }),
+        };
+        assert_eq!(session.of_turn(&end(10), true).map(|usage| usage.input_tokens), Some(10));
+        assert_eq!(session.of_turn(&end(25), true).map(|usage| usage.input_tokens), Some(15));
+        session.on_cost(0.5);
+        assert_eq!((session.cost_of_turn(), session.cost_of_turn()), (Some(0.5), None));
+    }
+}
