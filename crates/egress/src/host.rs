@@ -130,6 +130,11 @@ impl Rule {
         };
         let pattern = match host.strip_prefix("*.") {
             Some(below) => match Host::parse(below) {
+                Some(host @ Host::Name(_)) if host.is_local() => {
+                    return Err(problem(
+                        "expected this machine by one of its names, such as \"localhost:5432\"",
+                    ));
+                }
                 Some(Host::Name(name)) if name.contains('.') => Pattern::Below(format!(".{name}")),
                 _ => return Err(problem("expected a name of at least two parts after \"*.\"")),
             },
@@ -150,7 +155,10 @@ impl Rule {
     fn takes(&self, host: &Host, port: u16) -> bool {
         let is_host = match (&self.pattern, host) {
             (Pattern::Host(own), host) => own.is_same(host),
-            (Pattern::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end),
+            // This machine's own name may end so, too. Its servers are reached where they are listed.
+            (Pattern::Below(end), Host::Name(name)) => {
+                name.len() > end.len() && name.ends_with(end) && !host.is_local()
+            }
             (Pattern::Below(_), Host::Address(_)) => false,
         };
         is_host && self.takes_port(port)
@@ -256,6 +264,9 @@ mod tests {
             assert_eq!(allows(rule, host, port), expected, "{rule} {host} {port}");
         }
         assert!(Hosts::default().way(&Host::Name("a.example".into()), 443).is_none());
+        // Where a machine's own name lies below a name that is listed.
+        let below = Rule { pattern: Pattern::Below(".app.localhost".into()), port: None };
+        assert!(Hosts(vec![below]).way(&Host::Name("own.app.localhost".into()), 80).is_none());
     }
 
     #[test]
@@ -276,6 +287,8 @@ mod tests {
             "a..b",
             "localhost",
             "*.10.0.0.1",
+            "*.localhost:80",
+            "*.app.localhost:3000",
             "bücher.example",
             ":443",
             "127.1",
