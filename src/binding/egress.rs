@@ -60,13 +60,14 @@ fn listed(hosts: &[String], secrets: Vec<ListedSecret>) -> Result<Listed, Error>
             .map_err(|(part, problem)| Error::invalid_option(&format!("{place}.{part}"), problem))
     });
     let secrets: Vec<Secret> = secrets.collect::<Result<_, Error>>()?;
-    for (at, secret) in secrets.iter().enumerate() {
-        if secrets.iter().take(at).any(|before| before.placeholder() == secret.placeholder()) {
-            let option = format!("sandbox.network.secrets.{}.placeholder", secret.name());
-            return Err(Error::invalid_option(&option, "expected another text than that of another secret"));
-        }
-    }
-    Ok(Listed { hosts, has_provider, secrets: Secrets::new(secrets), values, metered: Vec::new() })
+    let secrets = Secrets::new(secrets).map_err(|name| {
+        let option = format!("sandbox.network.secrets.{name}.placeholder");
+        Error::invalid_option(
+            &option,
+            "expected a text that is no part of another secret's, and has none in it",
+        )
+    })?;
+    Ok(Listed { hosts, has_provider, secrets, values, metered: Vec::new() })
 }
 
 fn rules(place: &str, hosts: &[String]) -> Result<Vec<Rule>, Error> {

@@ -10,7 +10,7 @@ use process::{self, Hosts, Network, Protect, Sandbox};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The limits of a program and everything it starts. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
@@ -138,7 +138,7 @@ pub struct NetworkSpec {
     pub hosts: Option<Vec<String>>,
     /// Not in JSON: a job is stored, and holds no secrets.
     #[serde(skip)]
-    pub secrets: Option<HashMap<String, SecretSpec>>,
+    pub secrets: Option<BTreeMap<String, SecretSpec>>,
 }
 
 /// A secret, by the variable that holds its placeholder.

@@ -70,7 +70,7 @@ mod tests {
     fn access(listed: &[&str], secret: &[&str], metered: &[&str]) -> Access {
         let rules = secret.iter().map(|rule| Rule::parse(rule).unwrap()).collect();
         let secret = Secret::new("KEY", "0123456789", None, rules, "abcdefghijklmnop").unwrap();
-        Access::new(hosts(listed), Secrets::new(vec![secret]), hosts(metered))
+        Access::new(hosts(listed), Secrets::new(vec![secret]).unwrap(), hosts(metered))
     }
 
     #[test]

@@ -131,12 +131,29 @@ impl Eq for Secrets {}
 
 impl Default for Secrets {
     fn default() -> Secrets {
-        Secrets::new(Vec::new())
+        Secrets::of(Vec::new())
     }
 }
 
 impl Secrets {
-    pub fn new(all: Vec<Secret>) -> Secrets {
+    /// # Errors
+    /// The name of a secret whose placeholder is a part of another one's text, or the other way round: the result of an exchange would
+    /// depend on the order.
+    pub fn new(all: Vec<Secret>) -> Result<Secrets, String> {
+        let is_part = |one: &str, other: &str| one.contains(other) || other.contains(one);
+        let meet = |one: &Secret, other: &Secret| {
+            is_part(&one.placeholder, &other.placeholder)
+                || is_part(&one.placeholder, &other.value)
+                || is_part(&one.value, &other.placeholder)
+        };
+        let met = |(at, secret): &(usize, &Secret)| all.iter().take(*at).any(|before| meet(before, secret));
+        match all.iter().enumerate().find(met) {
+            Some((_, secret)) => Err(secret.name.clone()),
+            None => Ok(Secrets::of(all)),
+        }
+    }
+
+    fn of(all: Vec<Secret>) -> Secrets {
         let values = Texts::new(all.iter().map(|secret| Needle {
             text: secret.value.clone().into_bytes(),
             replacement: Some(secret.placeholder.clone().into_bytes()),
@@ -303,7 +320,7 @@ mod tests {
     }
 
     fn secrets() -> Secrets {
-        Secrets::new(vec![
+        Secrets::of(vec![
             secret("MODEL_KEY", VALUE, "api.example.com"),
             secret("GIT_TOKEN", "ghp_REALREALREALREALREALREAL", "git.example.com"),
         ])
@@ -377,6 +394,31 @@ mod tests {
     }
 
     #[test]
+    fn a_placeholder_is_a_part_of_no_other_text() {
+        let listed = |one: (&str, &str), other: (&str, &str)| {
+            let secret = |name, (value, placeholder)| {
+                Secret::new(name, value, Some(placeholder), Vec::new(), RANDOM).unwrap()
+            };
+            Secrets::new(vec![secret("ONE", one), secret("OTHER", other)]).map(drop)
+        };
+        let own = ("value-of-one", "placeholder-of-one");
+        assert_eq!(listed(own, ("value-of-other", "placeholder-of-other")), Ok(()));
+        // A value may be a part of another one.
+        assert_eq!(listed(own, ("value-of-one:more", "placeholder-of-other")), Ok(()));
+        for other in [
+            ("value-of-other", "placeholder-of-one"),
+            ("value-of-other", "placeholder-of-one-and-more"),
+            ("value-of-other", "placeholder"),
+            ("placeholder-of-one", "another-text"),
+            ("my-placeholder-of-one", "another-text"),
+            ("value-of-other", "value-of-one"),
+            ("value-of-other", "the-value-of-one"),
+        ] {
+            assert_eq!(listed(own, other), Err("OTHER".to_owned()), "{other:?}");
+        }
+    }
+
+    #[test]
     fn a_placeholder_is_exchanged_in_the_headers_of_its_own_host_alone() {
         let all = secrets();
         let [model, git] = [&all.all[0].placeholder, &all.all[1].placeholder];
@@ -421,10 +463,10 @@ mod tests {
         assert_eq!(String::from_utf8(hidden).unwrap(), format!("a {placeholder} b {placeholder}"));
         assert_eq!(all.hide(b"nothing"), None);
         // One that begins with another.
-        let nested = Secrets::new(vec![
-            secret("ID", "123456789", "a.example"),
-            secret("BOT", "123456789:AAsecretSECRETsecret", "a.example"),
-        ]);
+        let bot = "123456789:AAsecretSECRETsecret";
+        let bot =
+            Secret::new("BOT", bot, None, vec![Rule::parse("a.example").unwrap()], "anotherOne").unwrap();
+        let nested = Secrets::new(vec![secret("ID", "123456789", "a.example"), bot]).unwrap();
         let hidden = nested.hide(b"/bot123456789:AAsecretSECRETsecret/123456789").unwrap();
         let [id, bot] = [&nested.all[0].placeholder, &nested.all[1].placeholder];
         assert_eq!(String::from_utf8(hidden).unwrap(), format!("/bot{bot}/{id}"));
@@ -435,7 +477,7 @@ mod tests {
         let rule = |host: &str| vec![Rule::parse(host).unwrap()];
         let longer =
             Secret::new("B", "value-of-b", Some("placeholder-of-b"), rule("b.example"), RANDOM).unwrap();
-        let all = Secrets::new(vec![secret("A", VALUE, "a.example"), longer]);
+        let all = Secrets::new(vec![secret("A", VALUE, "a.example"), longer]).unwrap();
         let [one, other] = ["a.example", "b.example"].map(|host| Host::parse(host).unwrap());
         assert!(all.keeps_length(&one, 443) && !all.keeps_length(&other, 443));
         let shown = |host: &Host| all.hidden(host, 443).replaced(b"value-of-b").unwrap();

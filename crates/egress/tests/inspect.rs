@@ -174,7 +174,8 @@ impl Ground {
         let secrets = Secrets::new(vec![
             secret("KEY", VALUE, format!("a.example:{one}")),
             secret("TOKEN", OTHER, format!("b.example:{one}")),
-        ]);
+        ])
+        .expect("secrets");
         let listed = [one, other].into_iter().flat_map(|port| {
             ["127.0.0.1", "c.example", "d.example"].map(|name| rule(format!("{name}:{port}")))
         });
