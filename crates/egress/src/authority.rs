@@ -26,6 +26,8 @@ const NAME: &str = "Sheepdog, for one program";
 /// No program runs for so long, and no clock is so wrong.
 const VALID: Duration = Duration::from_secs(90 * 24 * 3600);
 const BEFORE: Duration = Duration::from_secs(24 * 3600);
+/// Most servers that are kept. A program may ask for any name below a listed one.
+const MAX_SERVERS: usize = 256;
 /// They replace what the program trusts, so they name all authorities. So does each variable that leads to a file with an authority that
 /// is trusted here.
 const WHOLE: [&str; 15] = [
@@ -132,6 +134,9 @@ impl Authority {
         // One request after another, so that each can be looked at.
         server.alpn_protocols = vec![b"http/1.1".to_vec()];
         let server = Arc::new(server);
+        if servers.len() >= MAX_SERVERS {
+            servers.clear();
+        }
         servers.insert(name, server.clone());
         Ok(server)
     }
@@ -273,6 +278,19 @@ mod tests {
             assert_eq!(of(name), whole, "{name}");
         }
         assert_eq!(of("CLIENT_CERT"), None);
+    }
+
+    #[test]
+    fn names_that_a_program_makes_up_take_no_room() {
+        let place = tempfile::tempdir().unwrap();
+        let authority = Authority::new(place.path(), &[]).unwrap();
+        let server = |number: usize| authority.server(&Host::parse(&format!("n{number}.example")).unwrap());
+        let first = server(0).unwrap();
+        assert!(Arc::ptr_eq(&first, &server(0).unwrap()));
+        for number in 0..=MAX_SERVERS {
+            server(number).unwrap();
+        }
+        assert!(lock(&authority.servers).len() <= MAX_SERVERS);
     }
 
     #[test]

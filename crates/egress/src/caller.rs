@@ -32,6 +32,8 @@ pub(crate) const MOST_HEAD: &str = "400 KB";
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long a program may still send, to a connection that is closed.
 const LINGERS_FOR: Duration = Duration::from_secs(1);
+/// Bytes of interim answers that wait for a program that does not read. More are left out.
+const MOST_INTERIM: usize = 64 * 1024;
 /// Read at once, in a head.
 const PIECE: usize = 8192;
 
@@ -153,7 +155,9 @@ impl Caller {
         }
         head.extend_from_slice(b"\r\n");
         let mut state = lock(&self.state);
-        state.interim.extend_from_slice(&head);
+        if state.interim.len() + head.len() <= MOST_INTERIM {
+            state.interim.extend_from_slice(&head);
+        }
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }
@@ -320,18 +324,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CallerStream<S> {
 
     /// Writes what comes before all else.
     fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        {
-            let mut state = lock(&self.caller.state);
-            self.first.append(&mut state.interim);
-        }
-        while !self.first.is_empty() {
+        loop {
+            if self.first.is_empty() {
+                std::mem::swap(&mut self.first, &mut lock(&self.caller.state).interim);
+            }
+            if self.first.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
             let written = ready!(Pin::new(&mut self.inner).poll_write(context, &self.first))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.first.drain(..written);
         }
-        Poll::Ready(Ok(()))
     }
 
     /// Puts a line of ours in the place of the library's own answer.

@@ -39,3 +39,17 @@ fn answers_of_the_library_alone_are_replaced() {
         assert!(unreadable(other).is_none());
     }
 }
+
+#[tokio::test]
+async fn interim_answers_that_nobody_reads_take_no_room() {
+    let end = "127.0.0.1:1".parse().unwrap();
+    let caller = Caller::new(Ends { own: end, peer: end }, Box::new(|_| {}));
+    let (own, _peer) = tokio::io::duplex(16);
+    let mut stream = CallerStream::new(caller.clone(), own);
+    for _ in 0..MOST_INTERIM {
+        caller.pass_interim(StatusCode::EARLY_HINTS, &HeaderMap::new());
+        let _ = stream.poll_first(&mut Context::from_waker(Waker::noop()));
+    }
+    let held = lock(&caller.state).interim.len() + stream.first.len();
+    assert!((1..=2 * MOST_INTERIM).contains(&held), "{held}");
+}
