@@ -139,6 +139,8 @@ async fn a_sandbox_grants_nothing_behind_a_link_that_a_program_could_have_made()
         ("write", "build/deep".into()),
         ("write", absolute("build")),
         ("write", absolute("build/deep")),
+        ("write", "build/".into()),
+        ("write", absolute("build/.")),
         ("read", "build".into()),
         ("read", absolute("build/deep")),
     ] {
@@ -157,7 +159,9 @@ async fn a_sandbox_grants_nothing_behind_a_link_that_a_program_could_have_made()
     // A path elsewhere may lead through the user's own links, but must not be a link itself.
     let way = ground.outside.with_file_name("way");
     symlink(&ground.outside, &way).expect("a link");
-    for (path, is_granted) in [(way.join("folder"), true), (way.clone(), false)] {
+    for (path, is_granted) in
+        [(way.join("folder"), true), (way.clone(), false), (way.join(""), false), (way.join("."), false)]
+    {
         let mut spec = ground.spec("true");
         spec.sandbox = Some(Sandbox { write: vec![path.clone()], ..Sandbox::default() });
         assert_eq!(outcome_of(spec).await.error.is_none(), is_granted, "{}", path.display());

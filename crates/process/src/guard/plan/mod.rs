@@ -34,7 +34,8 @@ impl Sandbox {
         let cwd = cwd.map_or_else(|| std::env::current_dir().ok(), |cwd| std::path::absolute(cwd).ok());
         let within = |path: &PathBuf| match cwd.as_ref().and_then(|cwd| path.strip_prefix(cwd).ok()) {
             Some(below) if cwd.as_deref() != Some(Path::new("/")) => Path::new(".").join(below),
-            _ => path.clone(),
+            // To the system, a slash at its end has a link followed.
+            _ => path.components().collect(),
         };
         Sandbox {
             write: self.write.iter().map(within).collect(),
