@@ -101,7 +101,8 @@ fn made_like(value: &str, random: &str) -> String {
 /// Whether a program needs a variable of this name for something else than a secret: to find programs and libraries, or this proxy.
 pub fn is_taken(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    ["PATH", "HOME", "NODE_OPTIONS"].contains(&upper.as_str())
+    // Those of Sheepdog itself tell which tree a process is of, and how deep.
+    ["PATH", "HOME", "NODE_OPTIONS", "SHEEPDOG_RUN", "SHEEPDOG_DEPTH"].contains(&upper.as_str())
         || ["LD_", "DYLD_"].iter().any(|start| upper.starts_with(start))
         || upper.ends_with("_PROXY")
         || crate::authority::is_variable(name)
@@ -367,11 +368,18 @@ mod tests {
 
     #[test]
     fn a_variable_that_programs_need_holds_no_secret() {
-        for name in ["PATH", "LD_PRELOAD", "https_proxy", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"]
-        {
+        for name in [
+            "PATH",
+            "LD_PRELOAD",
+            "https_proxy",
+            "NO_PROXY",
+            "NODE_EXTRA_CA_CERTS",
+            "SSL_CERT_FILE",
+            "SHEEPDOG_RUN",
+        ] {
             assert!(is_taken(name), "{name}");
         }
-        for name in ["OPENAI_API_KEY", "PATHS", "PROXY_KEY", "GH_TOKEN"] {
+        for name in ["OPENAI_API_KEY", "PATHS", "PROXY_KEY", "GH_TOKEN", "SHEEPDOG_RUNTIME_TOKEN"] {
             assert!(!is_taken(name), "{name}");
         }
     }
