@@ -145,6 +145,12 @@ describe('sandbox', () => {
     await expect(failure).rejects.toThrow(message)
   })
 
+  it.each(['../x', '/etc/x', 'a/../b', '.', 'a//b'])('refuses to protect %j', async (name) => {
+    const failure = run('true', [], { sandbox: { protect: { names: ['ok/', name], how: 'report' } } })
+    const message = `sandbox.protect.names[1]: expected a path below the folders of \`write\`, got "${name}"`
+    await expect(failure).rejects.toMatchObject({ code: 'INVALID_OPTION', message })
+  })
+
   it('starts nothing where it can not be held', async () => {
     const child = spawn('sh', ['-c', 'echo x > started'], { cwd: folder, sandbox: {}, containment: 'group' })
     await expect(child.result).rejects.toMatchObject({ code: 'SANDBOX_UNAVAILABLE' })

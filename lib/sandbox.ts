@@ -231,6 +231,17 @@ const ports = check.listOf((path, one) => {
 
 const required: Check = (path, value) => checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)
 
+const protectedNames = check.listOf((path, name) => {
+  check.name(path, name)
+  if (
+    (name as string)
+      .replace(/\/+$/, '')
+      .split('/')
+      .some((part) => ['', '.', '..'].includes(part))
+  )
+    throw invalidOption(path, `expected a path below the folders of \`write\`, got ${show(name)}`)
+}, 'an array of paths')
+
 const protect: Check = (path, value) => {
   if (value === 'report' || value === 'restore') return
   if (typeof value !== 'object' || value === null || !('names' in value) || !('how' in value))
@@ -238,7 +249,7 @@ const protect: Check = (path, value) => {
       path,
       `expected "report", "restore" or { names: [...], how: "report" | "restore" }, got ${show(value)}`,
     )
-  checkOptions(value, { names: check.names, how: check.oneOf('report', 'restore') }, path)
+  checkOptions(value, { names: protectedNames, how: check.oneOf('report', 'restore') }, path)
 }
 
 /** @internal */
