@@ -21,6 +21,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
@@ -39,7 +40,7 @@ const WAY: OFlag = OFlag::O_RDONLY;
 const LISTED: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// Identifies a file independently of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     device: u64,
     inode: u64,
@@ -67,7 +68,7 @@ impl FileIdentity {
 
 /// The folders that a contained program can write to, by identity: a path may reach one of them in many ways.
 #[derive(Clone, Debug, Default)]
-pub struct ContainedFolders(Vec<FileIdentity>);
+pub struct ContainedFolders(HashSet<FileIdentity>);
 
 impl ContainedFolders {
     /// The folders at these paths; missing ones are skipped. Blocks.
