@@ -57,6 +57,19 @@ describe('parseVariables', () => {
 })
 
 describe('parseArguments', () => {
+  it.each([
+    [['--idle', '--', 'npm'], '--idle needs a value, got --'],
+    [['--idle', '--json', 'npm'], '--idle needs a value, got --json'],
+    [['--idle', '--idle=5', 'npm'], '--idle needs a value, got --idle=5'],
+    [['--idle'], '--idle needs a value'],
+  ])('takes no option for the value of another one: %j', (words, message) => {
+    expect(() => parse(...words)).toThrow(message)
+    // A text may begin with a dash.
+    for (const text of ['-', '--x', '- one', '-5'])
+      expect(parse('--idle', text, 'npm')).toMatchObject({ values: { idle: text }, command: ['npm'] })
+    expect(parse('--idle=--', 'npm').values).toEqual({ idle: '--' })
+  })
+
   it('gives all that follows -- to the program, options and all', () => {
     expect(parse('--json', '--idle', '5s', '--', 'make', '--json', '--', '-j4')).toMatchObject({
       values: { json: true, idle: '5s' },

@@ -47,6 +47,9 @@ export function parseArguments<const T extends OptionTable>(
   const command = end && args.slice(end.kind === 'option-terminator' ? end.index + 1 : end.index)
   const { tokens, values, positionals } = scan(end ? args.slice(0, end.index) : args)
   const names = Object.keys(options)
+  // The word after an option without its value, which Node takes for the value.
+  const isOption = (word = '') =>
+    word === '--' || (word.startsWith('--') && names.includes(word.slice(2).split('=')[0]!))
   for (const token of tokens) {
     if (token.kind !== 'option') continue
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
@@ -54,8 +57,9 @@ export function parseArguments<const T extends OptionTable>(
       throw new UsageError(
         `unknown option ${token.rawName}${suggestion(token.name, names, (known) => `--${known}`)}`,
       )
-    if (option.type === 'string' && token.value === undefined)
-      throw new UsageError(`${token.rawName} needs a value`)
+    const isForgotten = !token.inlineValue && isOption(token.value)
+    if (option.type === 'string' && (token.value === undefined || isForgotten))
+      throw new UsageError(`${token.rawName} needs a value${isForgotten ? `, got ${token.value}` : ''}`)
     if (option.type === 'boolean' && token.value !== undefined) {
       throw new UsageError(`${token.rawName} takes no value, got ${JSON.stringify(token.value)}`)
     }
