@@ -13,8 +13,8 @@ use super::starter::{
 
 /// Commands within commands.
 const MAX_DEPTH: usize = 12;
-/// Readings of one text.
-const MAX_TEXTS: usize = 4096;
+/// Bytes of all readings of one text, behind the first.
+const MAX_READ: usize = 4 * 1024 * 1024;
 const MAX_OPTIONS: usize = 256;
 
 const LOST: Unread = "it starts too many commands";
@@ -25,6 +25,8 @@ const FOREIGN: Unread = "a part of it is no text of a shell";
 pub(crate) struct Commands {
     raw: String,
     texts: Vec<String>,
+    /// Bytes that were read so far.
+    read: usize,
     /// Why some of it can't be known.
     unread: Option<Unread>,
     /// Whether a shell would take it.
@@ -45,7 +47,7 @@ impl Commands {
         let raw = text.trim().to_owned();
         let texts = vec![raw.clone()];
         let knows_folders = leaves_folders(&raw);
-        let mut commands = Commands { raw, texts, unread: None, is_whole: true, knows_folders };
+        let mut commands = Commands { raw, texts, read: 0, unread: None, is_whole: true, knows_folders };
         match Script::read(text, knows_folders) {
             Ok(script) => commands.script(&script, 0),
             Err(why) => {
@@ -69,6 +71,12 @@ impl Commands {
         is_found.then_some(Found::Command).or_else(|| self.unread.map(Found::Unread))
     }
 
+    /// Bytes of all readings.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.texts.iter().map(String::len).sum()
+    }
+
     fn lose(&mut self, why: Unread) {
         if why == LOST {
             self.unread = Some(why);
@@ -76,10 +84,26 @@ impl Commands {
         self.unread.get_or_insert(why);
     }
 
+    /// Whether so much more may be read, so many commands within others. What is too much once is so for all that follows.
+    fn takes(&mut self, bytes: usize, depth: usize) -> bool {
+        self.read = self.read.saturating_add(bytes);
+        if depth > MAX_DEPTH || self.read > MAX_READ {
+            self.lose(LOST);
+        }
+        !self.is_lost()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.unread == Some(LOST)
+    }
+
     /// A text for a shell.
     fn text(&mut self, text: &str, depth: usize) {
         if depth > 0 && text.contains(GAP) {
             return self.lose(AT_RUN_TIME);
+        }
+        if !self.takes(text.len(), depth) {
+            return;
         }
         match Script::read(text, self.knows_folders) {
             Ok(script) => self.script(&script, depth),
@@ -105,8 +129,8 @@ impl Commands {
     }
 
     fn command(&mut self, words: &[Word], input: &Input<'_>, depth: usize) {
-        if depth > MAX_DEPTH || self.texts.len() > MAX_TEXTS {
-            return self.lose(LOST);
+        if !self.takes(words.len(), depth) {
+            return;
         }
         let mut words = words;
         while let Some((first, rest)) = words.split_first() {
@@ -142,7 +166,7 @@ impl Commands {
         for word in args.iter().filter(is_text) {
             let (before, known) = (self.unread, self.texts.len());
             self.text(&word.text, depth + 1);
-            if self.unread != Some(LOST) {
+            if !self.is_lost() {
                 self.unread = before;
             }
             // A variable of another language is no command.
@@ -157,7 +181,7 @@ impl Commands {
             text.push(' ');
             text.push_str(&word.text);
         }
-        if self.texts.last() != Some(&text) {
+        if self.takes(text.len(), 0) && self.texts.last() != Some(&text) {
             self.texts.push(text);
         }
     }
@@ -273,6 +297,9 @@ impl Commands {
         if let Some((_, operands, valued)) = STARTERS.iter().find(|(names, ..)| has(names, name)) {
             let args = if name.ends_with("xargs") { replaced(args) } else { args.to_vec() };
             for start in self.behind_options(&args, *operands, *valued) {
+                if self.is_lost() {
+                    break;
+                }
                 self.inner(name, &args[start..], input, depth);
             }
         }
@@ -285,6 +312,9 @@ impl Commands {
             }
             let begins = self.behind_options(&args[from..], *operands, None);
             for start in (from..args.len()).take(MAX_OPTIONS) {
+                if self.is_lost() {
+                    break;
+                }
                 if begins.contains(&(start - from)) || !args[start].text.starts_with(GAP) {
                     self.inner(name, &args[start..], input, depth);
                 }
@@ -450,6 +480,9 @@ impl Commands {
     fn found(&mut self, args: &[Word], input: &Input<'_>, depth: usize) {
         const OPTIONS: &str = "-exec -execdir -ok -okdir -x -X --exec --exec-batch";
         for (at, _) in args.iter().enumerate().filter(|(_, word)| has(OPTIONS, &word.text)) {
+            if self.is_lost() {
+                break;
+            }
             let words = args[at + 1..].iter().take_while(|word| word.text != ";" && word.text != "+");
             let words: Vec<Word> = words.map(|word| word.with_gaps("{}")).chain([Word::any()]).collect();
             self.words(&words, input, depth + 1);
