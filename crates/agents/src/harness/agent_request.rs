@@ -285,6 +285,26 @@ impl AgentRequest {
         names.iter().map(|name| ((*name).to_owned(), Some(listed(name)))).collect()
     }
 
+    /// A process of this agent. Its turns have the clocks that bound it.
+    pub(crate) fn process(
+        &self,
+        program: &Program,
+        args: Vec<String>,
+        launch: &Launch,
+        scratch: &Path,
+    ) -> ProcessSpec {
+        let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().cloned().chain(args));
+        spec.cwd = self.cwd.clone().filter(|_| !self.holds_cwd);
+        spec.folder.clone_from(&self.folder);
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.kill_grace = self.kill_grace;
+        spec.containment = self.containment;
+        spec.sandbox.clone_from(&launch.sandbox);
+        spec.environment = self.environment_for(launch, program, scratch);
+        spec
+    }
+
     /// The record that is wanted of it, without its secrets: what the caller names, and what the environment's names call one.
     pub(crate) fn record_spec(&self) -> Option<RecordSpec> {
         let mut spec = RecordSpec::new(Place::Below(self.record.clone()?));

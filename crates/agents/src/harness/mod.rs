@@ -9,7 +9,7 @@
 //! The owner task of a turn (`turn::owner`; [`Turn`] is its handle) waits for a slot (`limit::scheduler`) and has attempts made in
 //! the `turn::way` of its agent. `turn::command` prepares each (`turn::preparation`, with `program`, `folder` and
 //! `provider::restraint`) and runs it (`turn::attempt`, by the decisions of one `clock`); over ACP `acp` opens a session for each.
-//! The next step is decided in `turn::next`, and at a usage limit in `limit::wait_policy`. Its events go to an `audience`, and
+//! The next step is decided in `turn::next`, at a usage limit too. Its events go to an `audience`, and
 //! through it to an [`EventSink`]; a slow sink slows the agent's pipe. A turn that is kept on record has a `turn::record`, which
 //! `replay::record` reads again. Dropping the last handle of a turn aborts it.
 //!

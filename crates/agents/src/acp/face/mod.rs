@@ -118,8 +118,6 @@ pub async fn serve(
         };
         let mut ready = ready(&request).await?;
         ready.spec.input = Input::Pipe;
-        ready.spec.idle_timeout = None;
-        ready.spec.timeout = None;
         ready.spec.max_output_bytes = 32 << 10;
         let named = ready.cwd.clone();
         let real = blocking(move || destination(&named).unwrap_or(named)).await;

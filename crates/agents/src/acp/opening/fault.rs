@@ -5,8 +5,8 @@ use crate::acp::wire::connection::Exit;
 use crate::acp::wire::update::{AgentFault, owned};
 use crate::harness::AgentRequest;
 use crate::harness::clip::clip_to;
-use crate::harness::evidence::reset::Reset;
 use crate::harness::limit::usage_limit::UsageLimit;
+use crate::harness::verdict::Fault as HarnessFault;
 use crate::harness::{AgentErrorKind, Provider};
 use ground::error::{Error, ErrorCode};
 use serde_json::Value;
@@ -85,8 +85,7 @@ impl Fault {
 
 /// The error with the end of the usage limit that it tells of, if it does.
 pub(crate) fn with_reset(error: Error, request: &AgentRequest) -> Error {
-    let may_reset = AgentErrorKind::of(&error).is_some_and(AgentErrorKind::may_reset);
-    let reset = may_reset.then(|| Reset::parse(error.message())).flatten();
+    let HarnessFault { error, reset, .. } = HarnessFault::from(error).resetting(None);
     match reset.and_then(|reset| UsageLimit::said(&reset, request)) {
         Some(limit) => limit.tell(error),
         None => error,

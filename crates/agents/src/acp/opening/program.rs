@@ -10,7 +10,6 @@ use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around
 use crate::harness::provider::restraint::mode_of;
 use ground::error::{Error, ErrorCode};
 use ground::os::PATH_SEPARATOR;
-use process::ProcessSpec;
 use serde_json::Value;
 use std::path::Path;
 
@@ -107,31 +106,14 @@ impl Held {
         modes.insert(0, name);
         Ok(Held { modes, launch })
     }
-}
 
-pub(crate) fn spec_of(
-    agent: Provider,
-    held: &Held,
-    request: &OpenRequest,
-    program: &Program,
-    cwd: &Path,
-    folder: &Path,
-) -> ProcessSpec {
-    let mut args = program.arguments.clone();
-    args.extend(agent.protocol().args.iter().map(|arg| (*arg).to_owned()));
-    if let (Some(flag), Some(model)) = (agent.protocol().model_flag, &request.agent.model) {
-        args.extend([flag.to_owned(), model.clone()]);
+    /// The program's arguments, after those that lead to it.
+    pub(crate) fn arguments(&self, request: &OpenRequest) -> Vec<String> {
+        let protocol = request.agent.provider.protocol();
+        let model = protocol.model_flag.zip(request.agent.model.as_deref());
+        let args = protocol.args.iter().copied().chain(model.into_iter().flat_map(<[&str; 2]>::from));
+        args.map(str::to_owned).chain(self.launch.args.iter().cloned()).collect()
     }
-    args.extend(held.launch.args.iter().cloned());
-    let mut spec = ProcessSpec::new(&program.command, args);
-    spec.cwd = Some(cwd.to_path_buf()).filter(|_| !request.agent.holds_cwd);
-    if request.agent.holds_cwd {
-        spec.folder.clone_from(&request.agent.folder);
-    }
-    spec.kill_grace = request.agent.kill_grace;
-    spec.containment = request.agent.containment;
-    spec.environment = request.agent.environment_for(&held.launch, program, folder);
-    spec
 }
 
 /// The error of an agent that does not offer, or does not take, the mode of this level.

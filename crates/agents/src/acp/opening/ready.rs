@@ -1,17 +1,16 @@
 //! Prepares an agent's program for the protocol: finds it, makes its folder, its sandbox and its record, and holds it to its
 //! level. Nothing is started.
 
-use crate::acp::opening::program::{Held, program_of, spec_of, unheld};
+use crate::acp::opening::program::{Held, program_of, unheld};
 use crate::acp::opening::request::OpenRequest;
 use crate::acp::opening::session_record;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
-use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Mode;
 use crate::harness::provider::restraint::{check_switches, mode_of};
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
-use process::{ProcessSpec, Sandbox};
+use process::ProcessSpec;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,15 +54,16 @@ pub(crate) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
     };
     let mut record = session_record::open(request, &cwd).await?;
     let folder = request.agent.run_folder().await?;
-    let (held, sandbox) = match hold(mode, request, &cwd, &folder).await {
+    let held = match hold(mode, request, &cwd, &folder).await {
         Ok(held) => held,
         Err(error) => {
             folder.remove().await;
             return Err(error);
         }
     };
-    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.scratch());
-    spec.sandbox = sandbox;
+    let args = held.arguments(request);
+    let mut spec = request.agent.process(&program, args, &held.launch, folder.scratch());
+    spec.cwd = Some(cwd.clone()).filter(|_| !request.agent.holds_cwd);
     spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
     spec.name = Some(session_record::label(request));
     Ok(Ready {
@@ -96,20 +96,10 @@ fn check(request: &OpenRequest) -> Result<(), Error> {
 }
 
 /// Prepares the means that hold the session to its mode, and the sandbox.
-async fn hold(
-    mode: &Mode,
-    request: &OpenRequest,
-    cwd: &Path,
-    folder: &RunFolder,
-) -> Result<(Held, Option<Sandbox>), Error> {
+async fn hold(mode: &Mode, request: &OpenRequest, cwd: &Path, folder: &RunFolder) -> Result<Held, Error> {
     let agent = &request.agent;
     let mut held = Held::of(agent.provider, mode, request, folder.path())?;
-    let own = agent.own_place(folder)?;
-    if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
-        held.launch.hold(name, &value);
-    }
-    let files = std::mem::take(&mut held.launch.files);
     let accounting = agent.provider.protocol().accounting;
-    let sandbox = agent.make_room(accounting, folder, cwd.to_owned(), own, files).await?;
-    Ok((held, sandbox))
+    agent.make_room(accounting, folder, cwd.to_owned(), &mut held.launch).await?;
+    Ok(held)
 }

@@ -5,7 +5,7 @@
 use crate::acp::owner::Owner;
 use crate::acp::state::active::Active;
 use crate::harness::limit::usage_limit::{UsageLimit, waiting};
-use crate::harness::limit::wait_policy::Wait;
+use crate::harness::turn::next::Wait;
 use ground::trace::{SESSION, debug};
 use std::time::{Instant, SystemTime};
 

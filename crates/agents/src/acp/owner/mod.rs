@@ -223,7 +223,6 @@ impl Owner {
                 letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
                 () = self.listeners.room(&self.turns), if is_held => ControlFlow::Continue(()),
                 () = allowance.crossed(), if is_at_work => {
-                    self.link.traffic.cut();
                     self.stop(Stop::OverBudget);
                     ControlFlow::Continue(())
                 }
@@ -306,7 +305,6 @@ impl Owner {
             TrafficNews::Refused(refused) => self.on_refused(&refused),
             TrafficNews::Metered(usage) => {
                 if self.spending.accounts.meter(usage) {
-                    self.link.traffic.cut();
                     self.stop(Stop::OverBudget);
                 }
             }

@@ -20,6 +20,9 @@ use std::time::Instant;
 impl Owner {
     /// The turn under way is to end: the agent is asked to, and killed if it does not.
     pub(super) fn stop(&mut self, stop: Stop) {
+        if stop == Stop::OverBudget {
+            self.link.traffic.cut();
+        }
         let now = self.now();
         let Some(active) = &mut self.turns.active else { return };
         if active.end.stop.is_some() {

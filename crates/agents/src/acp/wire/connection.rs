@@ -130,8 +130,6 @@ impl Connection {
     /// Starts the process; resolves when it runs. Call it within tokio.
     pub(crate) async fn start(mut spec: ProcessSpec) -> Result<(Connection, Inbox), Error> {
         spec.input = Input::Pipe;
-        spec.idle_timeout = None;
-        spec.timeout = None;
         spec.max_output_bytes = Self::KEPT_OUTPUT_BYTES;
         let process = process::spawn(spec);
         process.started().await?;

@@ -4,10 +4,10 @@ use super::AgentRequest;
 use crate::harness::folder::sandbox::{SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::folder::{RunFolder, refused};
+use crate::harness::launch::Launch;
 use crate::harness::spending::Accounting;
 use ground::error::{Error, ErrorCode};
 use ground::os::ContainedFolders;
-use process::Sandbox;
 use std::path::{Path, PathBuf};
 
 impl AgentRequest {
@@ -17,31 +17,31 @@ impl AgentRequest {
         blocking(move || RunFolder::create(&places, &contained)).await
     }
 
-    /// The state folder that the agent gets in a sandbox, not made yet.
-    pub(crate) fn own_place(&self, folder: &RunFolder) -> Result<Option<OwnPlace>, Error> {
-        match &self.sandbox {
-            Some(_) => OwnPlace::of(self.provider, |name| self.variable(name), folder.path()),
-            None => Ok(None),
-        }
-    }
-
-    /// Writes the files, and makes the folders that the sandbox names. Returns the sandbox. `accounting`: the agent's own reports of
-    /// its usage.
+    /// Writes the files of the launch, and makes its sandbox and the folders that this names. `accounting`: the agent's own reports
+    /// of its usage.
     pub(crate) async fn make_room(
         &self,
         accounting: Accounting,
         folder: &RunFolder,
         cwd: PathBuf,
-        own: Option<OwnPlace>,
-        files: Vec<(PathBuf, String)>,
-    ) -> Result<Option<Sandbox>, Error> {
+        launch: &mut Launch,
+    ) -> Result<(), Error> {
+        // In a sandbox the agent gets a state folder of its own.
+        let own = match &self.sandbox {
+            Some(_) => OwnPlace::of(self.provider, |name| self.variable(name), folder.path())?,
+            None => None,
+        };
+        if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
+            launch.hold(name, &value);
+        }
+        let files = std::mem::take(&mut launch.files);
         let sandbox = match self.own_sandbox(accounting) {
             Some(sandbox) => Some((sandbox, state_of(self.provider, |name| self.variable(name))?)),
             None => None,
         };
         let (level, home, contained) = (self.level, self.variable("HOME"), self.contained());
         let (held, scratch) = (folder.again(), folder.scratch().to_owned());
-        blocking(move || {
+        let made = blocking(move || {
             let held = held.map_err(|error| unwritten(&scratch, &error))?;
             for (path, text) in files {
                 held.write(&path, &text).map_err(|error| unwritten(&path, &error))?;
@@ -55,8 +55,9 @@ impl AgentRequest {
                 sandbox.write.extend(own.make(&contained)?);
             }
             Ok(Some(sandbox))
-        })
-        .await
+        });
+        launch.sandbox = made.await?;
+        Ok(())
     }
 }
 
@@ -98,11 +99,12 @@ mod tests {
         for sandbox in [None, Some(AgentSandbox::Workspace)] {
             agent.sandbox = sandbox;
             let folder = agent.run_folder().await.unwrap();
-            let own = agent.own_place(&folder).unwrap();
-            let state = own.as_ref().map(|own| PathBuf::from(own.variable().1));
-            let (file, accounting) = (folder.path().join("file"), Accounting::Nothing);
-            let files = vec![(file.clone(), "text".to_owned())];
-            let made = agent.make_room(accounting, &folder, cwd.clone(), own, files).await.unwrap();
+            let file = folder.path().join("file");
+            let mut launch = Launch::default();
+            launch.files.push((file.clone(), "text".to_owned()));
+            agent.make_room(Accounting::Nothing, &folder, cwd.clone(), &mut launch).await.unwrap();
+            let state = launch.held.first().map(|(_, folder)| PathBuf::from(folder));
+            let made = launch.sandbox;
             assert_eq!(std::fs::read_to_string(&file).unwrap(), "text");
             assert_eq!((made.is_some(), state.is_some()), (agent.sandbox.is_some(), agent.sandbox.is_some()));
             if let (Some(made), Some(state)) = (made, state) {

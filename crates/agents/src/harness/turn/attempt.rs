@@ -94,20 +94,12 @@ pub(crate) async fn attempt(
 
 fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     let Plan { task: Task { request, name, .. }, launch, program, folder, .. } = plan;
-    let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
-    spec.cwd = request.agent.cwd.clone().filter(|_| !request.agent.holds_cwd);
-    spec.folder.clone_from(&request.agent.folder);
-    spec.idle_timeout = None;
-    spec.timeout = None;
-    spec.kill_grace = request.agent.kill_grace;
-    spec.containment = request.agent.containment;
-    spec.sandbox.clone_from(&launch.sandbox);
+    let mut spec = request.agent.process(program, launch.args.clone(), launch, folder.scratch());
     spec.max_output_bytes = KEPT_OUTPUT_BYTES;
     spec.stdout_pipe_bytes = request.agent.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
-    spec.environment = request.agent.environment_for(launch, program, folder.scratch());
     spec.record.clone_from(&plan.record);
     spec.name = Some(name.clone());
     spec
@@ -180,27 +172,13 @@ impl Watch<'_> {
     }
 
     fn on_order(&mut self, order: Option<Order>, audience: &mut Audience) {
-        match order {
-            Some(Order::Listen(sink)) => {
-                audience.listen(sink);
-                self.tell(audience);
-            }
-            Some(Order::Leave) => {
-                audience.leave();
-                self.reader.heard().transcript.digest_mut().set_detail(false);
-                self.on_room();
-            }
-            Some(Order::Abort) => self.on_abort(),
-            None => {
-                self.is_deaf = true;
-                self.on_abort();
-            }
+        self.is_deaf |= order.is_none();
+        if !audience.heed(order) {
+            self.is_aborted = true;
+            return self.stop_for(Stop::Aborted);
         }
-    }
-
-    fn on_abort(&mut self) {
-        self.is_aborted = true;
-        self.stop_for(Stop::Aborted);
+        self.on_room();
+        self.tell(audience);
     }
 
     fn on_room(&mut self) {

@@ -1,9 +1,8 @@
 //! Log lines about the decisions of a turn's owner (`trace`).
 
-use super::next::Next;
+use super::next::{Next, Wait};
 use super::request::TurnRequest;
 use crate::harness::event::AgentErrorKind;
-use crate::harness::limit::wait_policy::Wait;
 use ground::error::Error;
 use ground::trace::{TURN, debug};
 

@@ -6,17 +6,29 @@
 //! | good, or refused for its shape   | does not fit, a session to ask in | asked for a corrected answer |
 //! | good, or refused for its shape   | does not fit, asked once already  | `AGENT_SCHEMA_MISMATCH` |
 //! | a usage limit that ends within the longest wait | any        | the same session continues after its end |
+//! | the same limit once more, without work between | any          | a slightly longer wait; from the third on it counts as an attempt |
 //! | after such a wait, before any work, the session is unknown | any | a new session |
 //! | a transient fault                | any                           | another attempt, if any is left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
-use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
+use crate::harness::event::AgentErrorKind;
 use crate::harness::verdict::Fault;
 use crate::model::Reading;
 use ground::error::ErrorCode;
 use ground::retry::RetryPolicy;
 use serde_json::Value;
 use std::time::Duration;
+
+/// The shortest wait for a limit that stood once more after its end.
+const STILL_STANDS: Duration = Duration::from_secs(3);
+
+/// A wait for the end of a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Wait {
+    pub least: Duration,
+    /// The attempt before is one of the turn's: the wait before it brought nothing.
+    pub counts: bool,
+}
 
 /// The step that follows an attempt.
 #[derive(Debug, PartialEq)]
@@ -81,6 +93,26 @@ pub(crate) struct Past {
     pub random: f64,
 }
 
+impl Past {
+    /// The wait for a limit that ends after `reset_in`. `waits`: those since any work.
+    fn wait(&self, kind: Option<AgentErrorKind>, reset_in: Option<Duration>, waits: u32) -> Option<Wait> {
+        let is_limit = kind.is_some_and(AgentErrorKind::is_usage_limit);
+        let reset_in = reset_in.filter(|left| is_limit && *left <= self.wait_for_reset)?;
+        // Hitting the limit once more is expected: the reset time was rounded, or it is another limit. From the second time on
+        // each wait uses up an attempt.
+        let counts = waits > 1;
+        if self.wait_for_reset.is_zero() || counts && self.attempts >= self.policy.attempts {
+            return None;
+        }
+        // Whatever the text says: a limit that still stands at its end is not asked about in a loop.
+        let least = match waits {
+            0 => Duration::ZERO,
+            _ => self.policy.delay(self.attempts, None, self.random).max(STILL_STANDS),
+        };
+        Some(Wait { least: reset_in.max(least), counts })
+    }
+}
+
 /// See the table above.
 pub(crate) fn next(ended: &Ended<'_>, past: &Past) -> Next {
     if let Some(fault) = ended.fault.filter(|fault| !fault.is_misshapen) {
@@ -112,14 +144,8 @@ fn after_fault(fault: &Fault, ended: &Ended<'_>, past: &Past) -> Next {
     let reset_in = ended.reset_in.filter(|_| is_the_agents && !ended.is_aborted);
     // A session that has begun its work can continue it; without a session the work would be done again.
     let can_go_on = ended.session.is_some() || past.may_repeat;
-    let policy = WaitPolicy {
-        longest: past.wait_for_reset,
-        policy: past.policy,
-        attempts: past.attempts,
-        waits: if ended.has_worked { 0 } else { past.waits },
-        random: past.random,
-    };
-    if let Some(wait) = policy.wait(fault.kind(), reset_in).filter(|_| can_go_on) {
+    let waits = if ended.has_worked { 0 } else { past.waits };
+    if let Some(wait) = past.wait(fault.kind(), reset_in, waits).filter(|_| can_go_on) {
         return Next::Wait(wait);
     }
     if !is_worth_it || !past.may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
@@ -135,7 +161,6 @@ fn after_fault(fault: &Fault, ended: &Ended<'_>, past: &Past) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::event::AgentErrorKind;
     use crate::model::Problem;
     use serde_json::json;
 

@@ -8,7 +8,7 @@
 use super::audience::Audience;
 use super::command::Command;
 use super::log::{log_begin, log_end, log_next};
-use super::next::{Ended, Next, Past, next};
+use super::next::{Ended, Next, Past, Wait, next};
 use super::preparation::Again;
 use super::record::{Judged, TurnRecord};
 use super::request::TurnRequest;
@@ -21,7 +21,6 @@ use crate::harness::event::AgentEvent;
 use crate::harness::limit::hold::{from_now, wall_clock};
 use crate::harness::limit::scheduler::{ConcurrencyLimit, Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
-use crate::harness::limit::wait_policy::Wait;
 use crate::harness::verdict::Fault;
 use crate::harness::verdict::recent::{last_values, reread};
 use crate::harness::verdict::result::TurnResult;

@@ -5,7 +5,6 @@ use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::agent_request::room::blocking;
 use crate::harness::folder::RunFolder;
-use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::launch::package::Program;
 use crate::harness::launch::{
     Image, ImageContent, Launch, MAX_IMAGE_BYTES, Wanted, checked_image, path_text,
@@ -106,19 +105,14 @@ pub(super) async fn prepare(
         wanted.prompt = prompt_to_go_on(&wanted.prompt);
     }
     let schema = request.schema.as_deref().map(Schema::source);
-    let mut files: Vec<_> =
-        schema.and_then(|schema| ask_for(schema, request, folder, again, &mut wanted)).into_iter().collect();
+    let file = schema.and_then(|schema| ask_for(schema, request, folder, again, &mut wanted));
     if let Some(session) = again.session() {
         wanted.resume = Some(session.to_owned());
     }
     let mut launch = (provider.launch)(&wanted)?;
-    let own = request.agent.own_place(folder)?;
-    if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
-        launch.hold(name, &value);
-    }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
-    files.extend(launch.files.iter().cloned());
-    launch.sandbox = request.agent.make_room(provider.accounting, folder, wanted.cwd, own, files).await?;
+    launch.files.extend(file);
+    request.agent.make_room(provider.accounting, folder, wanted.cwd, &mut launch).await?;
     if let Some(sandbox) = launch.sandbox.as_mut().filter(|sandbox| sandbox.protect.is_none())
         && !launch.restored.is_empty()
     {
