@@ -65,6 +65,20 @@ impl Host {
         self == other || (self.is_local() && other.is_local())
     }
 
+    /// Checks the name that a first message of TLS asks for.
+    ///
+    /// # Errors
+    /// The problem, in words: another host, or none, is named.
+    pub(crate) fn check_tls(&self, named: Option<&str>) -> Result<(), String> {
+        match named {
+            // Older clients send an address as a name.
+            Some(name) if Host::parse(name).is_some_and(|name| self.is_same(&name)) => Ok(()),
+            Some(name) => Err(format!("its TLS asks for {name:?}")),
+            None if matches!(self, Host::Address(_)) || self.is_local() => Ok(()),
+            None => Err("its TLS names no host".to_owned()),
+        }
+    }
+
     /// This machine itself.
     pub(crate) fn is_local(&self) -> bool {
         match self {

@@ -16,6 +16,7 @@ use crate::reach::NoWay;
 use crate::search::{Search, Texts};
 use crate::secret::Leak;
 use crate::shared::Shared;
+use crate::tunnel::deny;
 use bytes::Bytes;
 use ground::lock::lock;
 use http_body_util::{BodyExt, Either, Empty};
@@ -34,7 +35,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
@@ -48,8 +49,6 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(30);
 const HEAD_WITHIN: Duration = Duration::from_secs(600);
 /// The first byte of TLS.
 const HANDSHAKE: u8 = 22;
-/// The alert "access denied" of TLS: fatal.
-const DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 
 /// A host, for the requests of one connection of the program.
 pub(crate) struct Inspected {
@@ -113,17 +112,13 @@ async fn accept<IO: AsyncRead + AsyncWrite + Unpin>(
 ) -> Option<TlsStream<IO>> {
     let mut start = LazyConfigAcceptor::new(Acceptor::default(), client).await.ok()?;
     let named = start.client_hello().server_name().map(str::to_owned);
-    let server = match inspected.mismatch(named.as_deref()) {
-        Some(problem) => Err(problem),
-        None => authority.server(&inspected.host).map_err(|error| error.to_string()),
-    };
+    let named = inspected.host.check_tls(named.as_deref());
+    let server = named.and_then(|()| authority.server(&inspected.host).map_err(|error| error.to_string()));
     match server {
         Ok(server) => start.into_stream(server).await.ok(),
         Err(problem) => {
             inspected.shared.refuse(format!("{}: {problem}", inspected.place()));
-            // The program is told by its own library.
-            let _ = start.io.write_all(&DENIED).await;
-            let _ = start.io.shutdown().await;
+            deny(&mut start.io).await;
             None
         }
     }
@@ -174,17 +169,6 @@ impl Inspected {
 
     fn place(&self) -> String {
         format!("{}:{}", self.host, self.port)
-    }
-
-    /// The problem with the name that TLS asks for.
-    fn mismatch(&self, named: Option<&str>) -> Option<String> {
-        match (named, &self.host) {
-            (None, Host::Address(_)) => None,
-            (Some(name), host) if Host::parse(name).is_some_and(|name| host.is_same(&name)) => None,
-            (None, host) if host.is_local() => None,
-            (Some(name), _) => Some(format!("its TLS asks for {name:?}")),
-            (None, Host::Name(_)) => Some("its TLS names no host".to_owned()),
-        }
     }
 
     /// Whether a request's Host header is this host.

@@ -13,6 +13,12 @@ const HELLO_WITHIN: Duration = Duration::from_secs(30);
 /// The alert "access denied" of TLS: fatal.
 const DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 
+/// Refuses a client of TLS, which is told by its own library.
+pub(crate) async fn deny(client: &mut (impl AsyncWrite + Unpin)) {
+    let _ = client.write_all(&DENIED).await;
+    let _ = client.shutdown().await;
+}
+
 /// Why a tunnel was not opened, in words. `None`: the client was gone, or silent.
 pub(crate) type Refusal = Option<String>;
 
@@ -29,8 +35,7 @@ pub(crate) async fn run(
         Ok(Err(_)) | Err(_) => return Err(None),
     };
     if let Err(problem) = check(&first, host, way) {
-        let _ = client.write_all(&DENIED).await;
-        let _ = client.shutdown().await;
+        deny(&mut client).await;
         return Err(Some(format!("{host}:{port}: {problem}")));
     }
     // An end of either side is the end of the tunnel, and no fault.
@@ -72,14 +77,10 @@ async fn first_bytes(
 
 /// Whether the first bytes are for this host. PURE.
 fn check(first: &[u8], host: &Host, way: Way) -> Result<(), String> {
-    match (hello::read(first), host) {
-        (Hello::Tls(None), Host::Address(_)) => Ok(()),
-        // Older clients send an address as a name.
-        (Hello::Tls(Some(name)), own) if Host::parse(&name).is_some_and(|name| own.is_same(&name)) => Ok(()),
-        (Hello::Tls(Some(name)), _) => Err(format!("its TLS asks for {name:?}")),
-        (Hello::Tls(None), Host::Name(_)) => Err("its TLS names no host".to_owned()),
-        (Hello::Foreign | Hello::Unfinished, _) if way == Way::Any => Ok(()),
-        (Hello::Foreign | Hello::Unfinished, _) => Err("a tunnel to this port carries TLS only".to_owned()),
+    match hello::read(first) {
+        Hello::Tls(name) => host.check_tls(name.as_deref()),
+        Hello::Foreign | Hello::Unfinished if way == Way::Any => Ok(()),
+        Hello::Foreign | Hello::Unfinished => Err("a tunnel to this port carries TLS only".to_owned()),
     }
 }
 
