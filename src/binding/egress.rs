@@ -1,9 +1,10 @@
 //! Joins the proxy of `egress` to the sandbox of `process`, which do not know each other.
 
-use super::listed_secret::ListedSecret;
+use super::secret_spec::SecretSpec;
 use egress::{Access, Hosts, Proxy, Reports, Rule, Secret, Secrets};
 use ground::error::{Error, ErrorCode};
 use process::{Egress, Gate, Metering, RefusedKind, Traffic};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -33,30 +34,31 @@ impl std::fmt::Debug for Listed {
 }
 
 impl ListedHosts {
-    pub fn new(hosts: &[String], secrets: Vec<ListedSecret>) -> ListedHosts {
+    pub fn new(hosts: &[String], secrets: BTreeMap<String, SecretSpec>) -> ListedHosts {
         ListedHosts(listed(hosts, secrets))
     }
 }
 
-fn listed(hosts: &[String], secrets: Vec<ListedSecret>) -> Result<Listed, Error> {
+fn listed(hosts: &[String], secrets: BTreeMap<String, SecretSpec>) -> Result<Listed, Error> {
     let has_provider = hosts.iter().any(|host| host == PROVIDER);
     let hosts = rules("sandbox.network.hosts", hosts)?;
-    let values = secrets.iter().map(|secret| secret.value.clone()).collect();
-    let secrets = secrets.into_iter().map(|secret| {
-        let place = format!("sandbox.network.secrets.{}", secret.name);
-        if egress::is_taken(&secret.name) {
+    let values = secrets.values().map(|secret| secret.value.clone()).collect();
+    let secrets = secrets.into_iter().map(|(name, secret)| {
+        let SecretSpec { value, hosts, placeholder } = secret;
+        let place = format!("sandbox.network.secrets.{name}");
+        if egress::is_taken(&name) {
             let problem = "a program needs this variable for something else";
             return Err(Error::invalid_option(&place, problem));
         }
         let own = format!("{place}.hosts");
-        if secret.hosts.iter().any(|host| host == PROVIDER) {
+        if hosts.iter().any(|host| host == PROVIDER) {
             let problem = "expected the names of its hosts: \"provider\" stands for hosts in `hosts` alone";
             return Err(Error::invalid_option(&own, problem));
         }
-        let own = rules(&own, &secret.hosts)?;
+        let own = rules(&own, &hosts)?;
         let random = ground::random::key::<64>()
             .ok_or_else(|| Error::new(ErrorCode::ProcessSpawnFailed, "the system gives no random numbers"))?;
-        Secret::new(&secret.name, &secret.value, secret.placeholder.as_deref(), own, &random)
+        Secret::new(&name, &value, placeholder.as_deref(), own, &random)
             .map_err(|(part, problem)| Error::invalid_option(&format!("{place}.{part}"), problem))
     });
     let secrets: Vec<Secret> = secrets.collect::<Result<_, Error>>()?;

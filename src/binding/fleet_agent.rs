@@ -209,7 +209,7 @@ fn absolute(folder: PathBuf) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::sandbox::SecretSpec;
+    use crate::binding::secret_spec::SecretSpec;
     use agents::harness::{AgentSandbox, Level, McpServer, request::Background};
     use process::{Containment, Network, Sandbox};
     use serde_json::json;

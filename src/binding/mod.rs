@@ -31,7 +31,6 @@ pub mod harness;
 mod held;
 pub mod host;
 pub mod limit;
-mod listed_secret;
 mod mailbox;
 pub mod mcp_server;
 #[cfg(feature = "model")]
@@ -46,6 +45,7 @@ pub mod runtime_client;
 #[cfg(feature = "runtime")]
 pub mod runtime_host;
 pub mod sandbox;
+mod secret_spec;
 pub mod threads;
 pub mod tree;
 mod turn_observer;

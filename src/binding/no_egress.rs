@@ -1,15 +1,16 @@
 //! In place of `egress` in a build without that feature: a sandbox with hosts starts nothing.
 
-use super::listed_secret::ListedSecret;
+use super::secret_spec::SecretSpec;
 use ground::error::{Error, ErrorCode};
 use process::{Egress, Gate, Traffic};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 #[derive(Debug)]
 pub struct ListedHosts {}
 
 impl ListedHosts {
-    pub fn new(_hosts: &[String], _secrets: Vec<ListedSecret>) -> ListedHosts {
+    pub fn new(_hosts: &[String], _secrets: BTreeMap<String, SecretSpec>) -> ListedHosts {
         ListedHosts {}
     }
 }

@@ -2,7 +2,7 @@
 //! the types.
 
 use super::egress::ListedHosts;
-use super::listed_secret::ListedSecret;
+use super::secret_spec::SecretSpec;
 use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
@@ -141,27 +141,14 @@ pub struct NetworkSpec {
     pub secrets: Option<BTreeMap<String, SecretSpec>>,
 }
 
-/// A secret, by the variable that holds its placeholder.
-#[napi(object, object_to_js = false)]
-#[derive(Clone)]
-pub struct SecretSpec {
-    pub value: String,
-    pub hosts: Vec<String>,
-    pub placeholder: Option<String>,
-}
-
 impl From<NetworkSpec> for Network {
     fn from(spec: NetworkSpec) -> Network {
         let NetworkSpec { ports, hosts, secrets } = spec;
         match ports {
             Some(ports) => Network::Ports(ports),
             None => {
-                let listed = |(name, spec): (String, SecretSpec)| {
-                    let SecretSpec { value, hosts, placeholder } = spec;
-                    ListedSecret { name, value, hosts, placeholder }
-                };
-                let secrets = secrets.unwrap_or_default().into_iter().map(listed).collect();
-                Network::Hosts(Hosts::by(ListedHosts::new(&hosts.unwrap_or_default(), secrets)))
+                let (hosts, secrets) = (hosts.unwrap_or_default(), secrets.unwrap_or_default());
+                Network::Hosts(Hosts::by(ListedHosts::new(&hosts, secrets)))
             }
         }
     }

@@ -57,7 +57,7 @@ const NO_OPTIONS: &[&str] = &[
 
 /// Options of the edge whose fields are read one by one. A field that is added there can be forgotten; in a pattern without `..` it
 /// can't, because the compiler names it.
-fn forgetful(code: &str) -> Vec<String> {
+fn forgetful(code: &str, elsewhere: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
     };
@@ -73,14 +73,18 @@ fn forgetful(code: &str) -> Vec<String> {
             .filter(|line| !line.starts_with("struct"))
             .map(word)
             .collect();
-        let is_whole = code.match_indices(&format!("{name} {{")).any(|(at, _)| {
-            let pattern = code[at..].split('}').next().unwrap_or_default();
-            let after = &code[(at + pattern.len() + 1).min(code.len())..];
-            after.trim_start_matches(|letter: char| letter == ')' || letter.is_whitespace()).starts_with('=')
-                && !pattern.contains("..")
-                && fields.iter().all(|field| pattern.contains(field.as_str()))
-        });
-        if !is_whole && !NO_OPTIONS.contains(&name.as_str()) {
+        let is_taken_apart = |code: &str| {
+            code.match_indices(&format!("{name} {{")).any(|(at, _)| {
+                let pattern = code[at..].split('}').next().unwrap_or_default();
+                let after = &code[(at + pattern.len() + 1).min(code.len())..];
+                after
+                    .trim_start_matches(|letter: char| letter == ')' || letter.is_whitespace())
+                    .starts_with('=')
+                    && !pattern.contains("..")
+                    && fields.iter().all(|field| pattern.contains(field.as_str()))
+            })
+        };
+        if !is_taken_apart(code) && !is_taken_apart(elsewhere) && !NO_OPTIONS.contains(&name.as_str()) {
             found.push(name);
         }
     }
@@ -91,7 +95,9 @@ fn forgetful(code: &str) -> Vec<String> {
 fn options_from_javascript_are_taken_apart_by_name() {
     let sources = sources();
     let edge = sources.iter().filter(|source| source.home == "sheepdog");
-    let faults: Vec<String> = edge.clone().flat_map(|source| forgetful(&source.code)).collect();
+    // It takes the secrets of a sandbox, which another file may stand for.
+    let egress = edge.clone().find(|source| source.path.ends_with("binding/egress.rs")).expect("a file");
+    let faults: Vec<String> = edge.clone().flat_map(|source| forgetful(&source.code, &egress.code)).collect();
     assert!(faults.is_empty(), "let NAME {{ every, field }} = spec; is missing for {}", faults.join(", "));
 
     // An option that is added and forgotten is seen.
@@ -99,9 +105,9 @@ fn options_from_javascript_are_taken_apart_by_name() {
     let more = process
         .code
         .replace("pub struct RunSpec {", "pub struct RunSpec {\n    pub probe_ms: Option<Millis>,");
-    assert_eq!(forgetful(&more), ["RunSpec"]);
+    assert_eq!(forgetful(&more, ""), ["RunSpec"]);
     let rest = process.code.replace("let RunSpec {", "let RunSpec { ..");
-    assert_eq!(forgetful(&rest), ["RunSpec"]);
+    assert_eq!(forgetful(&rest, ""), ["RunSpec"]);
 }
 
 /// Each option is either written into the start of a record or left out on purpose: the pattern names them all.
