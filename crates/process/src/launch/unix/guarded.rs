@@ -13,6 +13,7 @@ use super::ways::{self, Ways};
 use super::wiring::watch_pipes;
 use crate::command_fault::{cwd_refused, spawn_error, start_refused};
 use crate::fence::{Rules, can_decide};
+use crate::gate::Gate;
 use crate::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, Links, OWN_TERMINAL,
     Plan, ResourceLimits, Shortfall, landlock_abi, launch as start,
@@ -177,10 +178,9 @@ impl Terms {
     fn spawn(mut self, mut command: ResolvedCommand, line: Line) -> Result<Spawned> {
         let since = ticks_now();
         let ways = ways::open(self.sandbox.as_ref(), self.traffic.clone(), &mut command)?;
-        let gate = ways.gate.as_deref().map(ways::GatePlace::of);
         let at = Instant::now();
-        let wanted = self.sandbox.take().map(|sandbox| SandboxSpec { sandbox, gate, cwd: self.cwd.take() });
-        let mut sandbox = wanted.as_ref().map(plan_of).transpose()?;
+        let plan = |sandbox| plan_of(&sandbox, ways.gate.as_deref(), self.cwd.as_deref());
+        let mut sandbox = self.sandbox.take().map(plan).transpose()?;
         let plan = sandbox.as_mut().map(|(plan, _)| plan);
         let launched = start_guard(&command, &self, plan, line);
         Ok(Spawned { command, ways, since, at, sandbox, launched })
@@ -227,28 +227,20 @@ fn start_guard(
     start(&spawn, wiring, line)
 }
 
-/// The inputs of a sandbox plan.
-struct SandboxSpec {
-    sandbox: Sandbox,
-    gate: Option<ways::GatePlace>,
-    cwd: Option<PathBuf>,
-}
-
 /// The sandbox plan for this kernel, and the rules of its fence. Blocks.
-fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
-    let cwd = wanted.cwd.as_deref();
+fn plan_of(sandbox: &Sandbox, gate: Option<&dyn Gate>, cwd: Option<&Path>) -> Result<(Plan, Rules)> {
     let landlock = landlock_abi().map_err(|fault| no_sandbox_by(&fault, Shortfall::LANDLOCK))?;
     let asks = can_decide();
-    let plan = Plan::new(&wanted.sandbox.within(cwd), landlock, asks.is_ok());
+    let plan = Plan::new(&sandbox.within(cwd), landlock, asks.is_ok());
     let mut plan = plan.map_err(|shortfall| match (shortfall, &asks) {
         (Shortfall::Fence, Err(fault)) => no_sandbox_by(fault, &shortfall.reason()),
         _ => no_sandbox(&shortfall.reason()),
     })?;
     let folder = cwd.unwrap_or(Path::new("."));
-    place(&mut plan, &wanted.sandbox, folder)?;
-    let rules = ways::rules(&plan, &wanted.sandbox, folder, wanted.gate.as_ref())?;
+    place(&mut plan, sandbox, folder)?;
+    let rules = ways::rules(&plan, sandbox, folder, gate)?;
     // The program needs its files to use the gate.
-    if let Some(own) = wanted.gate.as_ref().and_then(|gate| gate.folder.clone())
+    if let Some(own) = gate.and_then(Gate::folder)
         && plan.holds_reads()
     {
         plan.allow_own_folder(own);

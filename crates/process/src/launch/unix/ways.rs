@@ -68,29 +68,15 @@ fn set(command: &mut ResolvedCommand, name: &str, value: &str) {
     command.environment.push((OsString::from(name), OsString::from(value)));
 }
 
-/// The place of a gate.
-pub(super) struct GatePlace {
-    port: u16,
-    redirects: Vec<(u16, u16)>,
-    /// A folder that the program needs to read.
-    pub folder: Option<PathBuf>,
-}
-
-impl GatePlace {
-    pub(super) fn of(gate: &dyn Gate) -> GatePlace {
-        GatePlace { port: gate.port(), redirects: gate.redirects(), folder: gate.folder() }
-    }
-}
-
 /// The rules of the fence. Blocks.
-pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&GatePlace>) -> Result<Rules> {
+pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&dyn Gate>) -> Result<Rules> {
     let tcp = match &sandbox.network {
         Network::All | Network::None => Tcp::Nothing,
         ports @ Network::Ports(_) => Tcp::Ports(ports.open_ports().unwrap_or_default()),
         Network::Hosts(hosts) => {
             let ports = hosts.egress().local_ports();
-            let redirects = gate.map(|gate| gate.redirects.clone()).unwrap_or_default();
-            Tcp::Loopback { gate: gate.map(|gate| gate.port), ports, redirects }
+            let redirects = gate.map(Gate::redirects).unwrap_or_default();
+            Tcp::Loopback { gate: gate.map(Gate::port), ports, redirects }
         }
     };
     let mut sockets = Vec::new();
