@@ -27,7 +27,6 @@ const recordOnes = [
   'crates/agents/src/harness/provider/descriptor.rs Descriptor',
   'crates/agents/src/harness/provider/protocol.rs Protocol',
   // The request to the guard, and the numbers of the system calls of one architecture.
-  'crates/process/src/guard/wire.rs Request',
   'crates/process/src/guard/plan/filter.rs Calls',
 ]
 

@@ -30,3 +30,22 @@ pub(crate) struct GuardedSpawn<'a> {
     /// Time between SIGTERM and SIGKILL when this process ends in order.
     pub grace: Duration,
 }
+
+impl<'a> GuardedSpawn<'a> {
+    /// Without arguments, variables and limits, in the host's folder.
+    pub(super) fn of(program: &'a Path) -> GuardedSpawn<'a> {
+        GuardedSpawn {
+            program,
+            mark: "",
+            arguments: &[],
+            environment: &[],
+            cwd: None,
+            folder: None,
+            containment: Containment::Auto,
+            limits: ResourceLimits::default(),
+            sandbox: None,
+            lends_terminal: false,
+            grace: Duration::ZERO,
+        }
+    }
+}

@@ -8,47 +8,36 @@ use super::image::image;
 use super::leash::{Leash, reap_unattended};
 use super::lifeline::{Launch, Line};
 use super::plan::Plan;
-use super::wire::{Request, Unencodable};
+use super::wire::{FLAG_TERMINAL, Request, Unencodable};
 use crate::launch::unix::wiring::Wiring;
-use crate::spec::Containment;
 use ground::os::Fault;
 use ground::os::unix::proc_folder;
 use nix::errno::Errno;
 use nix::libc;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
 pub(crate) fn launch(spawn: &GuardedSpawn<'_>, wiring: Wiring, line: Line) -> Result<Launch, GuardFailure> {
-    launch_by(spawn, wiring, line, false)
+    launch_by(spawn, wiring, line, 0)
 }
 
-/// `scan_proc`: as where the kernel keeps no list of children.
+/// `flags`: of the protocol, for a test.
 pub(super) fn launch_by(
     spawn: &GuardedSpawn<'_>,
     wiring: Wiring,
     line: Line,
-    scan_proc: bool,
+    flags: u32,
 ) -> Result<Launch, GuardFailure> {
     reap_unattended();
     let image = image()?;
     let cgroup = cgroup::create(&spawn.limits).map_err(GuardFailure::at(GuardStage::Limits))?;
+    let terminal = if wiring.ends.terminal.is_some() { FLAG_TERMINAL } else { 0 };
     let request = Request {
-        program: spawn.program.as_os_str(),
-        directory: spawn.cwd.map(Path::as_os_str),
+        spawn,
         cgroup: cgroup.as_ref().map(Cgroup::path),
-        cgroup_required: spawn.limits.are_asked_for(),
-        arguments: spawn.arguments,
-        variables: spawn.environment,
-        sandbox: spawn.sandbox,
-        pid_namespace: spawn.containment == Containment::Strict,
-        has_terminal: wiring.ends.terminal.is_some(),
-        lends_terminal: spawn.lends_terminal,
-        scan_proc,
-        is_trial: false,
+        flags: flags | terminal,
         host_pid: std::process::id(),
         proc: proc_folder(),
-        grace: spawn.grace,
     };
     let mut unsent = request.encode().map_err(|problem| {
         let (stage, errno) = match problem {

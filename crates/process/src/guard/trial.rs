@@ -3,9 +3,10 @@
 
 use super::execute::execute;
 use super::failure::{GuardFailure, GuardStage};
+use super::guarded_spawn::GuardedSpawn;
 use super::plan::Plan;
 use super::receive::receive;
-use super::wire::{Report, Reports, Request};
+use super::wire::{FLAG_TRIAL, Report, Reports, Request};
 use ground::os::Fault;
 use ground::os::unix::proc_folder;
 use nix::errno::Errno;
@@ -32,23 +33,9 @@ pub(super) fn try_out(program: &Path, sandbox: Option<&Plan>) -> Result<(), Guar
     let (mut host, guard) = UnixStream::pair().map_err(Fault::in_call("socketpair")).map_err(&spawn)?;
     host.set_read_timeout(Some(REPORTED_WITHIN)).map_err(Fault::in_call("setsockopt")).map_err(&spawn)?;
     let arguments = [OsStr::new("trial")];
-    let request = Request {
-        program: OsStr::new(""),
-        directory: None,
-        cgroup: None,
-        cgroup_required: false,
-        arguments: &arguments,
-        variables: &[],
-        sandbox,
-        pid_namespace: false,
-        has_terminal: false,
-        lends_terminal: false,
-        scan_proc: false,
-        is_trial: true,
-        host_pid: std::process::id(),
-        proc: proc_folder(),
-        grace: Duration::ZERO,
-    };
+    let trial = GuardedSpawn { arguments: &arguments, sandbox, ..GuardedSpawn::of(Path::new("")) };
+    let (host_pid, proc) = (std::process::id(), proc_folder());
+    let request = Request { spawn: &trial, cgroup: None, flags: FLAG_TRIAL, host_pid, proc };
     let too_long = || Fault::of_errno("execve", Some(program), libc::E2BIG);
     let bytes = request.encode().map_err(|_| spawn(too_long()))?;
     // It fits into the socket: neither side waits for the other.

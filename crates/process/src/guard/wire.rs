@@ -2,42 +2,30 @@
 //! `guard::protocol`, from which the guard is compiled as well.
 
 use super::failure::GuardStage;
-use super::plan::{Links, Plan};
+use super::guarded_spawn::GuardedSpawn;
+use super::plan::Links;
+use crate::spec::Containment;
 use ground::os::unix::ProcFolder;
 use guard::protocol::{
     self, FRAME_HEADER_BYTES, HEADER_BYTES, Header, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, u32_at, u64_at,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
-pub(super) use guard::protocol::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL};
+pub(super) use guard::protocol::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_TERMINAL, FLAG_TRIAL};
 
 /// The spawn request to the guard.
 pub(super) struct Request<'a> {
-    pub program: &'a OsStr,
-    /// The working directory; the host's when `None`.
-    pub directory: Option<&'a OsStr>,
+    pub spawn: &'a GuardedSpawn<'a>,
     /// An existing cgroup directory, for this run alone.
     pub cgroup: Option<&'a OsStr>,
-    pub cgroup_required: bool,
-    /// Arguments, including the name that the program is called by.
-    pub arguments: &'a [&'a OsStr],
-    pub variables: &'a [(&'a OsStr, &'a OsStr)],
-    pub sandbox: Option<&'a Plan>,
-    pub pid_namespace: bool,
-    /// The program's stdin is a terminal of its own.
-    pub has_terminal: bool,
-    /// The program stays in the session and the group of this process, whose terminal it uses.
-    pub lends_terminal: bool,
-    /// For tests.
-    pub scan_proc: bool,
-    /// Whether the guard proves itself and starts nothing.
-    pub is_trial: bool,
+    /// Flags of the protocol for what the spawn does not tell.
+    pub flags: u32,
     pub host_pid: u32,
     /// Whose numbers are in /proc.
     pub proc: ProcFolder,
-    pub grace: Duration,
 }
 
 /// The reason why a request can't be encoded.
@@ -61,7 +49,8 @@ impl Request<'_> {
     pub(super) fn encode(&self) -> Result<Vec<u8>, Unencodable> {
         // The header goes in front when the body's length is known.
         let mut bytes = vec![0; HEADER_BYTES];
-        bytes.extend(self.sandbox.map(|plan| plan.encode(link_bits)).unwrap_or_default());
+        let spawn = self.spawn;
+        bytes.extend(spawn.sandbox.map(|plan| plan.encode(link_bits)).unwrap_or_default());
         let sandbox_bytes = bytes.len() - HEADER_BYTES;
         let mut push = |parts: &[&OsStr]| {
             for part in parts {
@@ -73,28 +62,25 @@ impl Request<'_> {
             bytes.push(0);
             Ok(())
         };
-        push(&[self.program])?;
-        push(&[self.directory.unwrap_or_default()])?;
+        push(&[spawn.program.as_os_str()])?;
+        push(&[spawn.cwd.map(Path::as_os_str).unwrap_or_default()])?;
         push(&[self.cgroup.unwrap_or_default()])?;
-        for argument in self.arguments {
+        for argument in spawn.arguments {
             push(&[argument])?;
         }
-        for (name, value) in self.variables {
+        for (name, value) in spawn.environment {
             push(&[name, OsStr::new("="), value])?;
         }
-        for grant in self.sandbox.iter().flat_map(|plan| &plan.paths) {
+        for grant in spawn.sandbox.iter().flat_map(|plan| &plan.paths) {
             push(&[grant.path.as_os_str()])?;
         }
         let body_bytes =
             u32::try_from(bytes.len() - HEADER_BYTES).ok().filter(|bytes| *bytes <= MAX_BODY_BYTES);
-        let mut flags = 0;
+        let mut flags = self.flags;
         for (wanted, flag) in [
-            (self.cgroup_required, protocol::FLAG_CGROUP_REQUIRED),
-            (self.pid_namespace, protocol::FLAG_PID_NAMESPACE),
-            (self.scan_proc, protocol::FLAG_SCAN_PROC),
-            (self.has_terminal, protocol::FLAG_TERMINAL),
-            (self.lends_terminal, protocol::FLAG_LENT_TERMINAL),
-            (self.is_trial, protocol::FLAG_TRIAL),
+            (spawn.limits.are_asked_for(), protocol::FLAG_CGROUP_REQUIRED),
+            (spawn.containment == Containment::Strict, protocol::FLAG_PID_NAMESPACE),
+            (spawn.lends_terminal, protocol::FLAG_LENT_TERMINAL),
             (matches!(self.proc, ProcFolder::Foreign { .. }), protocol::FLAG_FOREIGN_PROC),
         ] {
             if wanted {
@@ -109,10 +95,10 @@ impl Request<'_> {
                 ProcFolder::Foreign { listed } => listed,
                 ProcFolder::Absent => 0,
             },
-            grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
+            grace_ms: u32::try_from(spawn.grace.as_millis()).unwrap_or(u32::MAX),
             body_bytes: body_bytes.ok_or(Unencodable::TooLong)?,
-            arguments: self.arguments.len() as u32,
-            variables: self.variables.len() as u32,
+            arguments: spawn.arguments.len() as u32,
+            variables: spawn.environment.len() as u32,
             sandbox_bytes: sandbox_bytes as u32,
         };
         bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
@@ -290,29 +276,19 @@ pub fn fuzz(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::Plan;
     use super::protocol::{Frame, Strings};
     use super::*;
     use crate::sandbox::Sandbox;
     use proptest::prelude::*;
 
-    fn request<'a>(arguments: &'a [&'a OsStr], variables: &'a [(&'a OsStr, &'a OsStr)]) -> Request<'a> {
-        Request {
-            program: OsStr::new("/bin/true"),
-            directory: None,
-            cgroup: None,
-            cgroup_required: false,
-            arguments,
-            variables,
-            sandbox: None,
-            pid_namespace: false,
-            has_terminal: false,
-            lends_terminal: false,
-            scan_proc: false,
-            is_trial: false,
-            host_pid: 7,
-            proc: ProcFolder::Own,
-            grace: Duration::from_millis(2000),
-        }
+    fn spawn<'a>(arguments: &'a [&'a OsStr], environment: &'a [(&'a OsStr, &'a OsStr)]) -> GuardedSpawn<'a> {
+        let grace = Duration::from_millis(2000);
+        GuardedSpawn { arguments, environment, grace, ..GuardedSpawn::of(Path::new("/bin/true")) }
+    }
+
+    fn encoded(spawn: &GuardedSpawn, proc: ProcFolder) -> Result<Vec<u8>, Unencodable> {
+        Request { spawn, cgroup: None, flags: 0, host_pid: 7, proc }.encode()
     }
 
     #[test]
@@ -344,9 +320,8 @@ mod tests {
     fn a_request_is_these_bytes() {
         let arguments = [OsStr::new("true"), OsStr::new("")];
         let variables = [(OsStr::new("A"), OsStr::new("b=c"))];
-        let mut request = request(&arguments, &variables);
-        request.directory = Some(OsStr::new("/tmp"));
-        let bytes = request.encode().unwrap();
+        let spawn = GuardedSpawn { cwd: Some(Path::new("/tmp")), ..spawn(&arguments, &variables) };
+        let bytes = encoded(&spawn, ProcFolder::Own).unwrap();
         let header: [u8; 40] = [
             b'S', b'H', b'P', b'G', 7, 0, 40, 0, 0, 0, 0, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0xd0, 7, 0, 0, 28, 0, 0,
             0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
@@ -354,8 +329,7 @@ mod tests {
         assert_eq!(bytes[..40], header);
         assert_eq!(&bytes[40..], b"/bin/true\0/tmp\0\0true\0\0A=b=c\0");
         assert_eq!(bytes.len() - 40, 28);
-        request.proc = ProcFolder::Foreign { listed: 900 };
-        let bytes = request.encode().unwrap();
+        let bytes = encoded(&spawn, ProcFolder::Foreign { listed: 900 }).unwrap();
         assert_eq!((bytes[8], &bytes[12..20]), (16, &[7, 0, 0, 0, 0x84, 3, 0, 0][..]));
     }
 
@@ -364,9 +338,8 @@ mod tests {
         let sandbox = Sandbox { write: vec!["out".into()], ..Sandbox::default() };
         let plan = Plan::new(&sandbox, 7, true).unwrap();
         let arguments = [OsStr::new("true")];
-        let mut request = request(&arguments, &[]);
-        request.sandbox = Some(&plan);
-        let bytes = request.encode().unwrap();
+        let spawn = GuardedSpawn { sandbox: Some(&plan), ..spawn(&arguments, &[]) };
+        let bytes = encoded(&spawn, ProcFolder::Own).unwrap();
         let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
         let (section, strings) = bytes[HEADER_BYTES..].split_at(header.sandbox_bytes as usize);
         assert_eq!(section, plan.encode(link_bits));
@@ -377,8 +350,10 @@ mod tests {
     #[test]
     fn a_nul_in_any_string_is_refused() {
         let bad = OsStr::new("a\0b");
-        assert_eq!(request(&[bad], &[]).encode(), Err(Unencodable::Nul));
-        assert_eq!(request(&[OsStr::new("a")], &[(OsStr::new("A"), bad)]).encode(), Err(Unencodable::Nul));
+        let (good, variable) = (OsStr::new("a"), (OsStr::new("A"), bad));
+        for spawn in [spawn(&[bad], &[]), spawn(&[good], &[variable])] {
+            assert_eq!(encoded(&spawn, ProcFolder::Own), Err(Unencodable::Nul));
+        }
     }
 
     #[test]
@@ -456,7 +431,7 @@ mod tests {
             let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
             let pairs: Vec<(&OsStr, &OsStr)> =
                 variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value))).collect();
-            let bytes = request(&arguments, &pairs).encode().unwrap();
+            let bytes = encoded(&spawn(&arguments, &pairs), ProcFolder::Own).unwrap();
             let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
             prop_assert_eq!(header.body_bytes as usize, bytes.len() - HEADER_BYTES);
             let strings: Vec<&[u8]> = Strings(&bytes[HEADER_BYTES..]).map(|text| &text[..text.len() - 1]).collect();

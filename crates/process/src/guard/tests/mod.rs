@@ -3,13 +3,12 @@
 use super::launch::launch_by;
 use super::lifeline::GuardedProcess;
 use super::wire::{Exit, StrayCount};
-use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, ResourceLimits};
-use crate::Containment;
+use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch};
 use crate::launch::unix::wiring::Wiring;
 use crate::launch::wires::Source;
+use ::guard::protocol::FLAG_SCAN_PROC;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 mod cost;
 mod delegated;
@@ -22,19 +21,7 @@ mod survival;
 
 /// A program as it is run when nothing else is said.
 fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
-    GuardedSpawn {
-        program: program.as_ref(),
-        mark: "",
-        arguments,
-        environment: &[],
-        cwd: None,
-        folder: None,
-        containment: Containment::Auto,
-        limits: ResourceLimits::default(),
-        sandbox: None,
-        lends_terminal: false,
-        grace: Duration::ZERO,
-    }
+    GuardedSpawn { arguments, ..GuardedSpawn::of(program.as_ref()) }
 }
 
 /// Pipes, and this stdin.
@@ -56,7 +43,8 @@ fn launch_scanning(
     scan_proc: bool,
 ) -> Result<Starting, GuardFailure> {
     let (end, line) = HostEnd::new().unwrap();
-    Ok((launch_by(spawn, wiring, line, scan_proc)?, end))
+    let flags = if scan_proc { FLAG_SCAN_PROC } else { 0 };
+    Ok((launch_by(spawn, wiring, line, flags)?, end))
 }
 
 /// Waits until the program runs, or says why not.
