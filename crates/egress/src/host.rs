@@ -278,7 +278,7 @@ mod tests {
             assert_eq!(allows(rule, host, port), expected, "{rule} {host} {port}");
         }
         assert!(Hosts::default().way(&Host::Name("a.example".into()), 443).is_none());
-        // Where a machine's own name lies below a name that is listed.
+        // A machine's own name may lie below a name that is listed.
         let below = Rule { pattern: Pattern::Below(".app.localhost".into()), port: None };
         assert!(Hosts(vec![below]).way(&Host::Name("own.app.localhost".into()), 80).is_none());
     }

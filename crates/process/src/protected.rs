@@ -253,7 +253,7 @@ impl Walk<'_> {
             EntryKind::Folder => {
                 let Some(depth) = depth.checked_sub(1) else { return self.cut() };
                 let Ok(below) = folder.open_below(Path::new(name)) else { return self.cut() };
-                // What is in a folder that can't be listed can be run nonetheless.
+                // Files in a folder that can't be listed can be run nonetheless.
                 let Ok(entries) = below.entries() else { return self.cut() };
                 for (name, _) in entries {
                     self.add(&below, &name, &path.join(&name), depth);

@@ -85,7 +85,7 @@ impl GitFolders {
                 self.cut.insert(holder);
                 return;
             }
-            // What holds them is no such folder, whatever the program has put there.
+            // The holder is no such folder, whatever the program has put there.
             if path != holder && matches!(held.kind_of("HEAD"), Some(EntryKind::File { .. })) {
                 left.push(path.join(MODULES));
                 self.all.insert(path);
