@@ -17,6 +17,7 @@ use ground::os::{on_disk, path_of};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
 /// The changes of an agent, as data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -305,17 +306,18 @@ impl Touched {
 /// Adds the files at or below this name that nothing deletes.
 fn collect_kept(top: &Path, name: &[u8], deleted: &HashSet<Vec<u8>>, found: &mut Vec<Vec<u8>>) {
     let path = top.join(path_of(name));
-    let Ok(facts) = path.symlink_metadata() else { return };
-    if !facts.is_dir() {
-        if !deleted.contains(name) {
-            found.push(name.to_vec());
+    for entry in WalkDir::new(&path)
+        .follow_root_links(false)
+        .into_iter()
+        .flatten()
+        .filter(|entry| !entry.file_type().is_dir())
+    {
+        let below = entry.path().strip_prefix(&path).unwrap_or(Path::new("")).components();
+        let parts = below.map(|part| part.as_os_str().as_encoded_bytes());
+        let file = std::iter::once(name).chain(parts).collect::<Vec<_>>().join(&b'/');
+        if !deleted.contains(&file) {
+            found.push(file);
         }
-        return;
-    }
-    let Ok(entries) = std::fs::read_dir(&path) else { return };
-    for entry in entries.flatten() {
-        let below = [name, b"/", entry.file_name().as_encoded_bytes()].concat();
-        collect_kept(top, &below, deleted, found);
     }
 }
 

@@ -25,6 +25,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use walkdir::WalkDir;
 
 /// Index of the paths that differ, as they were before.
 const BEFORE: &str = "index-before";
@@ -216,12 +217,9 @@ async fn unlike(
 
 /// Removes folders that have nothing but folders in them. What has a file stays.
 fn remove_empty(path: &Path) {
-    if !path.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
-        return;
+    let entries = WalkDir::new(path).follow_root_links(false).contents_first(true).into_iter().flatten();
+    for folder in entries.filter(|entry| entry.file_type().is_dir()) {
+        // A folder with a file cannot be removed, which is right.
+        let _ = std::fs::remove_dir(folder.path());
     }
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        remove_empty(&entry.path());
-    }
-    // A folder with a file cannot be removed, which is right.
-    let _ = std::fs::remove_dir(path);
 }

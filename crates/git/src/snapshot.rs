@@ -10,6 +10,7 @@ use ground::error::Error;
 use ground::os::{on_disk, path_of};
 use std::collections::HashSet;
 use std::path::PathBuf;
+use walkdir::{DirEntry, WalkDir};
 
 /// Most bytes of new and changed files in one snapshot. A sparse file could fill the disk with zeros.
 const MAX_BYTES: u64 = 4 << 30;
@@ -147,26 +148,35 @@ fn is_reserved(name: &[u8], is_link: bool) -> bool {
 
 /// A pipe that git would read attributes or ignored names from, and wait for ever. Blocks.
 fn trap_of(folder: &std::path::Path) -> Option<PathBuf> {
-    for entry in std::fs::read_dir(folder).ok()?.flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
-        let name = entry.file_name();
-        if kind.is_dir() {
-            if name != ".git"
-                && let Some(found) = trap_of(&entry.path())
-            {
-                return Some(found);
-            }
-        } else if !kind.is_file() && !kind.is_symlink() && (name == ".gitignore" || name == ".gitattributes")
-        {
-            return Some(entry.path());
-        }
-    }
-    None
+    let is_own = |entry: &DirEntry| entry.depth() == 0 || entry.file_name() != ".git";
+    let is_trap = |entry: &DirEntry| {
+        let (kind, name) = (entry.file_type(), entry.file_name());
+        !kind.is_dir()
+            && !kind.is_file()
+            && !kind.is_symlink()
+            && (name == ".gitignore" || name == ".gitattributes")
+    };
+    let mut entries =
+        WalkDir::new(folder).follow_root_links(false).into_iter().filter_entry(is_own).flatten();
+    entries.find(is_trap).map(DirEntry::into_path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trap_is_found_at_any_depth() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/".repeat(700));
+        std::fs::create_dir_all(&path).unwrap();
+        let trap = path.join(".gitignore");
+        let made = std::process::Command::new("mkfifo").arg(&trap).status();
+        assert!(made.unwrap().success());
+        let top = folder.path().to_owned();
+        let look = std::thread::Builder::new().stack_size(128 * 1024).spawn(move || trap_of(&top));
+        assert_eq!(look.unwrap().join().unwrap(), Some(trap));
+    }
 
     #[test]
     fn what_a_tree_cannot_hold_is_named_and_left_out() {

@@ -27,6 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use walkdir::WalkDir;
 
 /// Objects in a pack of at most this size go home as single files.
 const SMALL_PACK_BYTES: u64 = 4 << 20;
@@ -482,18 +483,17 @@ fn copy_all(from: &Path, to: &Path, names: &[Vec<u8>]) -> io::Result<()> {
 
 /// Copies an entry to a path at which there is none. A folder is a repository inside the user's.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = from.symlink_metadata()?.file_type();
-    if kind.is_symlink() {
-        return ground::os::link(&std::fs::read_link(from)?, to);
-    }
-    if kind.is_file() {
-        return std::fs::copy(from, to).map(drop);
-    }
-    if kind.is_dir() {
-        std::fs::create_dir_all(to)?;
-        for entry in std::fs::read_dir(from)? {
-            let name = entry?.file_name();
-            copy(&from.join(&name), &to.join(&name))?;
+    for entry in WalkDir::new(from).follow_root_links(false) {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type());
+        let below = path.strip_prefix(from).unwrap_or(path);
+        let to = if entry.depth() == 0 { to.to_owned() } else { to.join(below) };
+        if kind.is_symlink() {
+            ground::os::link(&std::fs::read_link(path)?, &to)?;
+        } else if kind.is_file() {
+            std::fs::copy(path, &to)?;
+        } else if kind.is_dir() {
+            std::fs::create_dir_all(&to)?;
         }
     }
     Ok(())
