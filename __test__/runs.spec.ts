@@ -157,6 +157,18 @@ describe('listRuns', () => {
 })
 
 describe('pruneRuns', () => {
+  it('removes a record in which its program made a path longer than the system takes', async () => {
+    const script = `
+      process.chdir(require('path').join(${JSON.stringify(folder)}, require('fs').readdirSync(${JSON.stringify(folder)})[0]))
+      for (let level = 0; level < 300; level++) {
+        require('fs').mkdirSync('x'.repeat(20))
+        process.chdir('x'.repeat(20))
+      }`
+    await run(process.execPath, ['-e', script], { record: folder, reject: true })
+    expect((await pruneRuns(folder, { olderThanMs: 0 })).runs).toBe(1)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   it('removes what ended long enough ago', async () => {
     for (const [id, daysAgo] of [
       ['a', 9],

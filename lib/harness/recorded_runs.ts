@@ -3,6 +3,7 @@ import { lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
+import { native } from '../native'
 import { check, checkOptions, type Checks } from '../option'
 import {
   isRecordName,
@@ -300,12 +301,17 @@ async function remove(folder: string, id: string): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw error
   }
-  await rm(rest, { recursive: true, force: true })
+  await removeRest(rest)
   return true
+}
+
+/** Removes what is left of a record. Its program may have made a folder whose path is longer than Node takes. */
+async function removeRest(rest: string): Promise<void> {
+  if (!(await native.removeFolder(rest))) await rm(rest, { recursive: true, force: true })
 }
 
 /** Removes what an earlier call began to remove and could not finish. */
 async function removeRests(folder: string): Promise<void> {
   for (const name of await readdir(folder))
-    if (name.startsWith(restPrefix)) await rm(join(folder, name), { recursive: true, force: true })
+    if (name.startsWith(restPrefix)) await removeRest(join(folder, name))
 }

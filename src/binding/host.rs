@@ -1,6 +1,8 @@
-//! Facts about this process that JavaScript needs: its working folder, and its environment as the system has it.
+//! Facts about this process that JavaScript needs: its working folder, and its environment as the system has it. And the removal of
+//! folders, which Node.js can't do with all that a program leaves.
 
-use ground::os::HostFolder;
+use super::promise::{Promised, done};
+use ground::os::{HostFolder, on_disk, remove_tree};
 use napi_derive::napi;
 use std::path::{Path, PathBuf};
 
@@ -34,4 +36,10 @@ pub fn host_folder() -> Option<String> {
 #[napi]
 pub fn system_variable(name: String) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Removes a folder with all that is in it. Resolves with whether it is gone.
+#[napi]
+pub fn remove_folder(path: String) -> Promised<bool> {
+    done(async move { on_disk(move || remove_tree(Path::new(&path))).await.is_ok() })
 }
