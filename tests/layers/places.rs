@@ -116,7 +116,6 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("harvest.rs", "writes copies; what it reads is opened by `HeldFolder`"),
             ("snapshot.rs", "asks for the kinds and sizes of entries, and opens none"),
             ("room.rs", "a folder of ours, in the user's caches"),
-            ("changes.rs", "asks whether entries exist in the user's folder; removes what it wrote there"),
             ("journal.rs", "reads and removes what an apply wrote in the user's folder"),
         ],
     ),
