@@ -102,7 +102,7 @@ export interface SandboxOptions {
     | 'report'
     | 'restore'
     | {
-        /** Names to compare, instead of the usual ones. */
+        /** Paths below each folder of `write` to compare, instead of the usual ones. */
         names: readonly string[]
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
         how: 'report' | 'restore'
@@ -116,7 +116,7 @@ export interface SecretOptions {
   /** Hosts that it is sent to, in the form of `hosts`. They may be reached without being in that list. */
   hosts: readonly string[]
   /**
-   * The text that the program has instead.
+   * The text that the program has instead. No text of another secret may be a part of it, nor the other way round.
    *
    * @default a random text of the same length, with the same beginning (`sk-...`)
    */
