@@ -324,7 +324,7 @@ export interface SandboxOptions {
    *
    * `"report"` leaves them as they are. `"restore"` also puts them back as they were, after the last process of
    * the tree has ended. `result.sandbox.restored` lists those that were put back. Files of more than 16 MB in all
-   * are INVALID_OPTION.
+   * are INVALID_OPTION. `"enforce"`, which lets nothing inside change them, is SANDBOX_UNAVAILABLE on every system.
    *
    * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .git/info/attributes, .envrc, .mcp.json, .vscode,
    * .claude, .codex, .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file).
@@ -334,11 +334,12 @@ export interface SandboxOptions {
   protect?:
     | 'report'
     | 'restore'
+    | 'enforce'
     | {
         /** Paths below each folder of `write` to compare, instead of the usual ones. */
         names: readonly string[]
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
-        how: 'report' | 'restore'
+        how: 'report' | 'restore' | 'enforce'
       }
     | undefined
 }

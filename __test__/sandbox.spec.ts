@@ -100,6 +100,14 @@ describe('sandbox', () => {
     rmSync(join(folder, '.git'), { recursive: true })
   })
 
+  it('starts nothing where protected files must not change at all, which no system holds', async () => {
+    for (const protect of ['enforce', { names: ['x'], how: 'enforce' }] as const) {
+      const failure = run('true', [], { sandbox: { protect } })
+      await expect(failure).rejects.toMatchObject({ code: 'SANDBOX_UNAVAILABLE' })
+      await expect(failure).rejects.toThrow('use "restore"')
+    }
+  })
+
   it('starts nothing where the kernel has less than is required', async () => {
     const { landlock } = sandboxSupport()
     expect((await sh('true', { require: { landlock } })).exitCode).toBe(0)
@@ -127,8 +135,8 @@ describe('sandbox', () => {
     [{ write: [''] }, 'sandbox.write[0]: expected a string that is not empty'],
     [{ require: { landlock: 0 } }, 'sandbox.require.landlock: expected an integer from 1'],
     [
-      { protect: 'enforce' },
-      'sandbox.protect: expected "report", "restore" or { names: [...], how: "report" | "restore" }, got "enforce"',
+      { protect: 'enforced' },
+      'sandbox.protect: expected "report", "restore", "enforce" or { names: [...], how: "report" | "restore" | "enforce" }, got "enforced"',
     ],
     [
       { network: 'some' },

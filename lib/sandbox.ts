@@ -91,7 +91,7 @@ export interface SandboxOptions {
    *
    * `"report"` leaves them as they are. `"restore"` also puts them back as they were, after the last process of
    * the tree has ended. `result.sandbox.restored` lists those that were put back. Files of more than 16 MB in all
-   * are INVALID_OPTION.
+   * are INVALID_OPTION. `"enforce"`, which lets nothing inside change them, is SANDBOX_UNAVAILABLE on every system.
    *
    * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .git/info/attributes, .envrc, .mcp.json, .vscode,
    * .claude, .codex, .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file).
@@ -101,11 +101,12 @@ export interface SandboxOptions {
   protect?:
     | 'report'
     | 'restore'
+    | 'enforce'
     | {
         /** Paths below each folder of `write` to compare, instead of the usual ones. */
         names: readonly string[]
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
-        how: 'report' | 'restore'
+        how: 'report' | 'restore' | 'enforce'
       }
 }
 
@@ -242,14 +243,16 @@ const protectedNames = check.listOf((path, name) => {
     throw invalidOption(path, `expected a path below the folders of \`write\`, got ${show(name)}`)
 }, 'an array of paths')
 
+const protectHow = ['report', 'restore', 'enforce'] as const
+
 const protect: Check = (path, value) => {
-  if (value === 'report' || value === 'restore') return
+  if (typeof value === 'string' && protectHow.some((how) => how === value)) return
   if (typeof value !== 'object' || value === null || !('names' in value) || !('how' in value))
     throw invalidOption(
       path,
-      `expected "report", "restore" or { names: [...], how: "report" | "restore" }, got ${show(value)}`,
+      `expected "report", "restore", "enforce" or { names: [...], how: "report" | "restore" | "enforce" }, got ${show(value)}`,
     )
-  checkOptions(value, { names: protectedNames, how: check.oneOf('report', 'restore') }, path)
+  checkOptions(value, { names: protectedNames, how: check.oneOf(...protectHow) }, path)
 }
 
 /** @internal */

@@ -44,13 +44,15 @@ pub struct ProtectSpec {
 pub enum ProtectHow {
     Report,
     Restore,
+    Enforce,
 }
 
 impl ProtectHow {
     fn of(self, names: Vec<String>) -> Protect {
         match self {
-            ProtectHow::Report => Protect { told: names, restored: Vec::new() },
-            ProtectHow::Restore => Protect { told: Vec::new(), restored: names },
+            ProtectHow::Report => Protect { told: names, ..Protect::default() },
+            ProtectHow::Restore => Protect { restored: names, ..Protect::default() },
+            ProtectHow::Enforce => Protect { restored: names, is_enforced: true, ..Protect::default() },
         }
     }
 }

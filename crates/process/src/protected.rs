@@ -81,7 +81,7 @@ impl Protected {
     pub(super) fn before(spec: &ProcessSpec) -> Result<Option<Protected>, Error> {
         let Some(sandbox) = spec.sandbox.as_ref() else { return Ok(None) };
         let protect = sandbox.protect.clone();
-        let protect = protect.unwrap_or_else(|| Protect { told: Protect::names(), restored: Vec::new() });
+        let protect = protect.unwrap_or_else(|| Protect { told: Protect::names(), ..Protect::default() });
         let cwd = spec.named_cwd().unwrap_or_else(|| ".".into());
         let listed = contained_folders(spec.named_cwd().as_deref(), spec.sandbox.as_ref());
         let contained = ContainedFolders::of(listed.iter().map(PathBuf::as_path));

@@ -30,6 +30,8 @@ pub struct Protect {
     pub told: Vec<String>,
     /// Names whose changes are undone and reported.
     pub restored: Vec<String>,
+    /// Nothing inside may change them, which no system here can hold: nothing is started.
+    pub is_enforced: bool,
 }
 
 impl Protect {
@@ -60,7 +62,7 @@ impl Protect {
     pub fn restoring(beginnings: &[&str]) -> Protect {
         let is_restored = |name: &String| beginnings.iter().any(|beginning| name.starts_with(beginning));
         let (restored, told) = Protect::names().into_iter().partition(is_restored);
-        Protect { told, restored }
+        Protect { told, restored, ..Protect::default() }
     }
 }
 

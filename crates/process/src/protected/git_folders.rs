@@ -62,7 +62,11 @@ impl GitFolders {
             });
             names.iter().cloned().chain(all).collect()
         };
-        Protect { told: also(&protect.told), restored: also(&protect.restored) }
+        Protect {
+            told: also(&protect.told),
+            restored: also(&protect.restored),
+            is_enforced: protect.is_enforced,
+        }
     }
 
     /// The folders of this name in the folders of git around the granted one, or in its `.git`.

@@ -264,7 +264,7 @@ fn what_nobody_could_look_at_is_told() {
 }
 
 fn restored() -> Option<Protect> {
-    Some(Protect { told: Vec::new(), restored: Protect::names() })
+    Some(Protect { restored: Protect::names(), ..Protect::default() })
 }
 
 #[test]
@@ -419,7 +419,11 @@ fn nothing_in_the_way_keeps_a_file_from_being_put_back() {
 
 #[test]
 fn a_part_of_a_folder_that_is_put_back_costs_nothing_beside_it() {
-    let protect = Protect { told: vec![".vscode".into()], restored: vec![".vscode/tasks.json".into()] };
+    let protect = Protect {
+        told: vec![".vscode".into()],
+        restored: vec![".vscode/tasks.json".into()],
+        ..Protect::default()
+    };
     let change = |top: &Path| {
         fs::create_dir_all(top.join(".vscode/1/2/3/4/5/6/7/8/9")).unwrap();
         fs::write(top.join(".vscode/tasks.json"), "x").unwrap();

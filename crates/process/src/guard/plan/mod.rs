@@ -120,6 +120,8 @@ pub(crate) enum Shortfall {
     Fence,
     /// This processor's system calls are not known here.
     Filter,
+    /// Landlock can't take files out of a folder that may be written.
+    Protect,
 }
 
 impl Shortfall {
@@ -138,6 +140,10 @@ impl Shortfall {
             Shortfall::Fence => {
                 "this machine lets no process decide about the connections of another, which `network: { hosts }` and `sockets` need \
                  (seccomp notifications and pidfd_getfd of Linux 5.6; a container, a sandbox around this process or yama.ptrace_scope may forbid them)".to_owned()
+            }
+            Shortfall::Protect => {
+                "Landlock can't keep files in a folder of `write` from being changed, as `protect: \"enforce\"` asks: use \"restore\", which puts them back"
+                    .to_owned()
             }
             Shortfall::Filter => "there is no system-call filter for this kind of processor".to_owned(),
         }
@@ -190,6 +196,9 @@ impl Plan {
         }
         if let Some(required) = sandbox.require_landlock.filter(|required| *required > abi) {
             return Err(Shortfall::TooOld { required, found: abi });
+        }
+        if sandbox.protect.as_ref().is_some_and(|protect| protect.is_enforced) {
+            return Err(Shortfall::Protect);
         }
         let known = rights_of(abi);
         let reads = if sandbox.read.is_some() { READS } else { 0 };
@@ -313,6 +322,7 @@ fn rights_of(abi: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::Protect;
 
     fn workspace() -> Sandbox {
         Sandbox { write: vec!["/work".into()], ..Sandbox::default() }
@@ -338,6 +348,8 @@ mod tests {
         let refused = Plan::new(&newer, 5, true);
         assert_eq!(refused, Err(Shortfall::TooOld { required: 6, found: 5 }));
         assert!(Plan::new(&newer, 6, true).is_ok());
+        let protect = Some(Protect { is_enforced: true, ..Protect::default() });
+        assert_eq!(Plan::new(&Sandbox { protect, ..workspace() }, 6, true), Err(Shortfall::Protect));
         // The filter alone holds it.
         assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1, true).is_ok());
     }
