@@ -9,7 +9,6 @@ pub(crate) mod program;
 pub(crate) mod ready;
 pub(crate) mod request;
 pub(crate) mod resume_delay;
-pub(crate) mod session_record;
 pub(crate) mod settings;
 
 use crate::acp::opening::fault::{Fault, with_reset};

@@ -3,7 +3,6 @@
 
 use crate::acp::opening::program::{Held, program_of, unheld};
 use crate::acp::opening::request::OpenRequest;
-use crate::acp::opening::session_record;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
 use crate::harness::level::Mode;
@@ -52,7 +51,8 @@ pub(crate) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
         Some(program) => program,
         None => program_of(agent, request, &cwd)?,
     };
-    let mut record = session_record::open(request, &cwd).await?;
+    let label = request.agent.name.clone().unwrap_or_else(|| format!("{} session", agent.as_str()));
+    let mut record = TurnRecord::open_session(&request.agent, &label, &cwd).await?;
     let folder = request.agent.run_folder().await?;
     let held = match hold(mode, request, &cwd, &folder).await {
         Ok(held) => held,
@@ -65,7 +65,7 @@ pub(crate) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
     let mut spec = request.agent.process(&program, args, &held.launch, folder.scratch());
     spec.cwd = Some(cwd.clone()).filter(|_| !request.agent.holds_cwd);
     spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
-    spec.name = Some(session_record::label(request));
+    spec.name = Some(label);
     Ok(Ready {
         request,
         agent,

@@ -182,17 +182,11 @@ pub(crate) fn kind_of(status: Option<i64>, words: &str) -> AgentErrorKind {
     let codes = if words.contains("insufficient_quota") { vec!["insufficient_quota"] } else { Vec::new() };
     let verdict = classify(&Evidence { status, codes, message: words, retry_after: None });
     match verdict.kind {
-        ErrorKind::Auth => AgentErrorKind::Auth,
-        ErrorKind::RateLimit => AgentErrorKind::RateLimit,
-        ErrorKind::Quota => AgentErrorKind::Quota,
-        ErrorKind::Overloaded => AgentErrorKind::Overloaded,
-        ErrorKind::ContextLength => AgentErrorKind::ContextLength,
-        ErrorKind::InvalidRequest => AgentErrorKind::InvalidRequest,
-        ErrorKind::Server => AgentErrorKind::Server,
-        ErrorKind::Permission => AgentErrorKind::Permission,
         ErrorKind::Timeout if verdict.status.is_some() => AgentErrorKind::Server,
-        ErrorKind::Network | ErrorKind::Timeout => AgentErrorKind::Network,
+        ErrorKind::Timeout => AgentErrorKind::Network,
         ErrorKind::Aborted | ErrorKind::Unknown => kind_of_cli_words(words),
+        // The other kinds have one name for services and agents.
+        named => AgentErrorKind::parse(named.as_str()).unwrap_or(AgentErrorKind::Unknown),
     }
 }
 

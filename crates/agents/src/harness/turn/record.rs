@@ -14,7 +14,7 @@ use ground::os::{Host, blocking};
 use ground::record::{Channel, Place, Record, RecordFacts, RecordSpec, epoch_ms, utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 /// Fields of an error that are recorded beside its code and message. Its events and output are in files of their own.
@@ -64,31 +64,47 @@ pub(crate) struct TurnRecord {
 }
 
 impl TurnRecord {
-    /// Makes the folder; `None` when none is wanted.
+    /// Makes the folder of a turn's record; `None` when none is wanted.
     ///
     /// # Errors
     /// `INVALID_OPTION` where nothing can be written.
     pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
-        let Some(spec) = request.agent.record_spec() else { return Ok(None) };
-        TurnRecord::create(spec, start_of(request, label)).await.map(Some)
+        TurnRecord::open_as("turn", &request.agent, label, facts_of(request)).await
     }
 
-    /// Creates a record whose start file holds `start`. Its secrets and its size limit apply to its attempts as well.
-    pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
+    /// The same for a session that works in this folder. Its record has all its events, and its prompts.
+    pub(crate) async fn open_session(
+        agent: &AgentRequest,
+        label: &str,
+        cwd: &Path,
+    ) -> Result<Option<TurnRecord>, Error> {
+        TurnRecord::open_as("session", agent, label, json!({ "cwd": cwd })).await
+    }
+
+    /// `more`: facts beside those of every agent, which replace them.
+    async fn open_as(
+        kind: &str,
+        agent: &AgentRequest,
+        label: &str,
+        more: Value,
+    ) -> Result<Option<TurnRecord>, Error> {
+        let Some(spec) = agent.record_spec() else { return Ok(None) };
+        let facts = [start_of(kind, label, agent), more];
+        let start = facts.iter().filter_map(Value::as_object).flat_map(Map::clone).collect();
         let wanted = spec.clone();
         let made = blocking(move || Record::create(&wanted, start)).await.map_err(|error| {
             Error::invalid_option("record", format!("the record cannot be written: {error}"))
         })?;
         let mut record = made?;
         record.begin(Instant::now());
-        Ok(TurnRecord {
+        Ok(Some(TurnRecord {
             record,
             attempt: 0,
             attempts: spec,
             failed_prompts: 0,
             last_failure: None,
             usage: None,
-        })
+        }))
     }
 
     /// A prompt of the session failed; the session may go on.
@@ -186,28 +202,10 @@ fn write_line(lines: &mut Vec<u8>, line: &Line) {
     lines.push(b'\n');
 }
 
-/// The fields at the start of every record of an agent.
-pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
-    let now = epoch_ms(SystemTime::now());
-    let fields = json!({
-        "version": 1,
-        "kind": kind,
-        "name": name,
-        "startedAt": utc(now),
-        "startedAtMs": now,
-        "host": { "pid": std::process::id(), "id": Host::own().to_string() },
-    });
-    match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
-
-fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
-    let mut start = common_start("turn", label);
+fn facts_of(request: &TurnRequest) -> Value {
     // An option that is added has to be recorded, or left out here on purpose.
     let TurnRequest {
-        agent,
+        agent: _,
         prompt,
         schema,
         cli_tools: _,
@@ -223,14 +221,11 @@ fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
         has_listener: _,
         in_passing: _,
     } = request;
-    start.extend(agent_facts(agent));
-    start.insert("prompt".to_owned(), json!(prompt));
-    start.insert("schema".to_owned(), json!(schema.as_deref().map(crate::model::Schema::source)));
-    start
+    json!({ "prompt": prompt, "schema": schema.as_deref().map(crate::model::Schema::source) })
 }
 
-/// The options of an agent that the start of its turn or session holds.
-pub(crate) fn agent_facts(agent: &AgentRequest) -> Map<String, Value> {
+/// The fields at the start of every record of an agent, with the options that it holds.
+fn start_of(kind: &str, name: &str, agent: &AgentRequest) -> Value {
     let AgentRequest {
         provider,
         model,
@@ -257,11 +252,17 @@ pub(crate) fn agent_facts(agent: &AgentRequest) -> Map<String, Value> {
         prices: _,
         budget: _,
     } = agent;
-    let facts = [
-        ("provider", json!(provider.as_str())),
-        ("model", json!(model)),
-        ("cwd", json!(cwd)),
-        ("resume", json!(resume)),
-    ];
-    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    let now = epoch_ms(SystemTime::now());
+    json!({
+        "version": 1,
+        "kind": kind,
+        "name": name,
+        "startedAt": utc(now),
+        "startedAtMs": now,
+        "host": { "pid": std::process::id(), "id": Host::own().to_string() },
+        "provider": provider.as_str(),
+        "model": model,
+        "cwd": cwd,
+        "resume": resume,
+    })
 }
