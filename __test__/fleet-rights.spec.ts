@@ -160,6 +160,8 @@ describe.runIf(hasServer)('the users of the example', () => {
       '$JS.API.STREAM.SNAPSHOT.SD_JOBS',
       '$JS.API.CONSUMER.DELETE.SD_JOBS.w_default_4',
       '$JS.API.CONSUMER.LIST.SD_LOG',
+      // A consumer could deliver a log anywhere, such as into the records.
+      '$JS.API.CONSUMER.CREATE.SD_LOG.mine',
       ...['SD_JOBS', 'SD_LOG', 'SD_DEAD', 'KV_SD_RUN', 'KV_SD_LEASE', 'OBJ_SD_ART'].map(
         (stream) => `$JS.API.STREAM.PURGE.${stream}`,
       ),
@@ -193,7 +195,6 @@ describe.runIf(hasServer)('the users of the example', () => {
       '$JS.API.STREAM.MSG.GET.SD_JOBS',
       '$JS.API.DIRECT.GET.SD_JOBS',
       '$JS.API.STREAM.MSG.GET.SD_DEAD',
-      '$JS.API.CONSUMER.CREATE.SD_LOG.mine',
     ]
     expect(
       await hostile.refused([
@@ -222,19 +223,6 @@ describe.runIf(hasServer)('the users of the example', () => {
       for (const api of ['sd.api', '$JS.API'])
         await hostile.say(`PUB ${api}.DIRECT.GET.KV_SD_LEASE ${subject} ${which.length}\r\n${which}\r\n`)
     }
-    // A log that is delivered into the records: the server makes the consumer, and delivers nothing there.
-    const evil = JSON.stringify({
-      stream_name: 'SD_LOG',
-      config: {
-        name: 'evil',
-        deliver_subject: '$KV.SD_RUN.victim',
-        filter_subject: 'sd.log.>',
-        ack_policy: 'none',
-      },
-    })
-    await submitter.say(
-      `PUB sd.api.CONSUMER.CREATE.SD_LOG.evil.sd.log.> _INBOX.submitter.x ${evil.length}\r\n${evil}\r\n`,
-    )
     // A message of another id, and one of the same id in another queue.
     const forged = { ...mine, id: 'victim', handler: 'forge' }
     for (const [subject, spec] of [

@@ -142,7 +142,7 @@ impl Follow {
             look: FIRST_LOOK,
             held: None,
         };
-        // Read first: the log of a job that is over needs no consumer.
+        // Read first: nothing has to be told of the log of a job that is over.
         let kept = follow.watch.next().await?;
         follow.on_record(kept);
         if !live {

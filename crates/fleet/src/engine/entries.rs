@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// A watch reads again by itself this often: nothing that it is told of is kept for it.
-const REREAD_EVERY: Duration = Duration::from_secs(20);
+pub(super) const REREAD_EVERY: Duration = Duration::from_secs(20);
 /// A removed entry stays for so long, without a text: the shortest time that a server knows.
 const REMOVED_FOR: Duration = Duration::from_secs(1);
 /// Tries at a place that changes at this very moment.

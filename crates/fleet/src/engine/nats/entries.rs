@@ -2,12 +2,13 @@
 //! and settings publishes every change. Leases expire.
 
 use super::batch::EVERYTHING;
-use super::connection::Nats;
+use super::connection::{Nats, REQUEST_TIMEOUT};
 use super::store::{Asked, terms};
 use crate::engine::interface::{Changes, Entries};
 use crate::engine::value::{Entry, Group, Key, Refused, RetryFor, away};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageBuilder, RawMessageErrorKind};
+use async_nats::{Message, Subscriber};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -75,13 +76,10 @@ impl Entries for Nats {
     }
 
     async fn changes(&self, group: &Group) -> Result<Changes, Error> {
-        let told = self.0.client.subscribe(self.names().told(group)).await.map_err(away)?;
-        // So that the server knows of it before the first read.
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.0.client.flush()).await;
+        let told = self.subscribed(self.names().told(group)).await?;
         let engine = self.clone();
-        let changed = move |told: async_nats::Message| {
-            let revision = told.headers.as_ref().and_then(|headers| headers.get("Nats-Sequence"));
-            let revision = revision.and_then(|value| value.as_str().parse().ok()).unwrap_or(0);
+        let changed = move |told: Message| {
+            let revision = sequence_of(&told);
             let entry = Entry { payload: told.payload, revision, stored_at: SystemTime::now() };
             std::future::ready(engine.names().key_of(&told.subject).map(|key| (key, entry)))
         };
@@ -89,7 +87,25 @@ impl Entries for Nats {
     }
 }
 
+/// The sequence of a message that the server publishes because it has stored it.
+pub(super) fn sequence_of(told: &Message) -> u64 {
+    let sequence = told.headers.as_ref().and_then(|headers| headers.get("Nats-Sequence"));
+    sequence.and_then(|sequence| sequence.as_str().parse().ok()).unwrap_or(0)
+}
+
 impl Nats {
+    /// The server knows of the subscription before anything is read.
+    async fn subscribed(&self, subject: String) -> Result<Subscriber, Error> {
+        let subscriber = self.0.client.subscribe(subject).await.map_err(away)?;
+        let _ = tokio::time::timeout(REQUEST_TIMEOUT, self.0.client.flush()).await;
+        Ok(subscriber)
+    }
+
+    /// Tells the sequence of each batch of the job's logs.
+    pub(super) async fn told_of_logs(&self, id: &str) -> Result<Subscriber, Error> {
+        self.subscribed(self.names().logs_told(id)).await
+    }
+
     /// The last message that the filter names, read at its stream's leader.
     pub(super) async fn last_message(
         &self,

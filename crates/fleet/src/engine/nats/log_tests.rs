@@ -1,7 +1,8 @@
-use super::super::test_server::{PATIENCE, TestEngine, TestServer};
+use super::super::test_server::{PATIENCE, Road, TestEngine, TestServer, connect};
 use super::*;
 use crate::follow::Follow;
 use async_nats::jetstream::stream::Config;
+use ground::error::ErrorCode;
 
 async fn stream_config(engine: &TestEngine, stream: &str, change: impl FnOnce(&mut Config)) {
     let found = engine.nats.0.context.get_stream(stream).await.unwrap();
@@ -36,57 +37,42 @@ async fn told(follow: &mut Follow, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_log_of_a_job_that_is_over_is_read_without_a_consumer() {
+async fn a_reader_is_told_at_once_and_leaves_nothing_on_the_server() {
     let Some(server) = TestServer::start().await else { return };
-    let engine = server.engine().await;
-    job_with_log(&engine, 3).await;
-    engine.cancel("job", false).await.unwrap();
+    let road = Road::to(&server, "PUB $JS.API.DIRECT.GET.SD_LOG").await;
+    let (engine, other) = (connect(&road.url).await, server.engine().await);
+    job_with_log(&other, 1).await;
+    let mut follow = Follow::open(&engine, "job", None, true).await.unwrap();
+    assert_eq!(told(&mut follow, 1).await, ["{\"n\":1}"]);
+    assert!(tokio::time::timeout(Duration::from_millis(300), follow.next()).await.is_err());
+    let mut after = 1;
+    for number in 2..=4 {
+        let before = road.seen();
+        let line = format!("{{\"n\":{number}}}");
+        after = other.append_log("job", 1, number, after, Bytes::from(line.clone())).await.unwrap();
+        let begun = std::time::Instant::now();
+        assert_eq!(told(&mut follow, 1).await, [line]);
+        assert!(begun.elapsed() < PAGE_PAUSE, "it was told of it: {:?}", begun.elapsed());
+        assert_eq!(road.seen() - before, 1, "one question for one batch");
+    }
+    // A word that is lost is made good by the next one, and by the end of the connection.
+    road.cut();
+    other.append_log("job", 1, 5, after, Bytes::from_static(b"{\"n\":5}")).await.unwrap();
+    assert_eq!(told(&mut follow, 1).await, ["{\"n\":5}"]);
+    other.cancel("job", false).await.unwrap();
+    assert!(told(&mut follow, 9).await.is_empty());
     for live in [true, false] {
         let mut follow = Follow::open(&engine, "job", None, live).await.unwrap();
-        assert_eq!(told(&mut follow, 9).await.len(), 3, "live: {live}");
-        assert_eq!(consumers(&engine).await, 0);
+        assert_eq!(told(&mut follow, 9).await.len(), 5, "live: {live}");
     }
+    assert_eq!(consumers(&engine).await, 0);
 }
 
 #[tokio::test]
-async fn a_reader_that_is_done_leaves_no_consumer_behind() {
+async fn a_worker_is_told_that_there_is_no_room_for_its_consumers() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
-    job_with_log(&engine, 1).await;
-    let mut readers = Vec::new();
-    for _ in 0..3 {
-        let mut follow = Follow::open(&engine, "job", None, true).await.unwrap();
-        assert_eq!(told(&mut follow, 1).await.len(), 1);
-        // It waits for the next one.
-        let waited = tokio::time::timeout(Duration::from_millis(300), follow.next()).await;
-        assert!(waited.is_err());
-        readers.push(follow);
-    }
-    assert_eq!(consumers(&engine).await, 3);
-    drop(readers);
-    let gone = async {
-        while consumers(&engine).await > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(ABANDONED_AFTER / 3, gone).await.expect("they go before the server takes them");
-}
-
-#[tokio::test]
-async fn a_server_without_room_for_a_consumer_stalls_no_reader_and_a_worker_is_told() {
-    let Some(server) = TestServer::start().await else { return };
-    let engine = server.engine().await;
-    let (log, jobs) = (engine.names().log_stream(), engine.names().jobs_stream());
-    job_with_log(&engine, 1).await;
-    stream_config(&engine, &log, |config| config.max_consumers = 1).await;
-    let mut first = Follow::open(&engine, "job", None, true).await.unwrap();
-    assert_eq!(told(&mut first, 1).await.len(), 1);
-    assert!(tokio::time::timeout(Duration::from_millis(300), first.next()).await.is_err());
-    let mut second = Follow::open(&engine, "job", None, true).await.unwrap();
-    assert_eq!(told(&mut second, 1).await.len(), 1);
-    engine.append_log("job", 1, 2, 1, Bytes::from_static(b"{\"n\":2}")).await.unwrap();
-    assert_eq!(told(&mut second, 1).await, ["{\"n\":2}"]);
-    assert_eq!(told(&mut first, 1).await, ["{\"n\":2}"]);
+    let jobs = engine.names().jobs_stream();
     stream_config(&engine, &jobs, |config| config.max_consumers = 3).await;
     for class in 0..3 {
         engine.lane("default", class, RetryFor::WORK).await.unwrap();

@@ -30,7 +30,7 @@ const LEAST_BYTES: i64 = 256 << 20;
 /// A message queued takes little; a million that wait are a mistake somewhere.
 const MAX_JOBS: i64 = 1_000_000;
 
-/// Ten for each queue, and one for each reader of a log that still grows. A server allows 1,000 when it is not told.
+/// Ten for each queue. A server allows 1,000 when it is not told.
 const MAX_CONSUMERS: i32 = 100_000;
 
 /// The wishes of a member that connects.
@@ -291,6 +291,11 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         discard: DiscardPolicy::Old,
         compression: Some(Compression::S2),
         allow_direct: true,
+        republish: Some(Republish {
+            source: names.all_logs(),
+            destination: names.all_logs_told(),
+            headers_only: true,
+        }),
         ..base.clone()
     };
     let dead = Config {

@@ -5,7 +5,7 @@
 //! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its spec, or the name of the object with a long spec |
 //! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is published on `sd.record.<id>` |
 //! | `$KV.SD_RUN.<kind>.<name>` | `KV_SD_RUN` | a setting: a paused queue, a schedule; published on `sd.record.<kind>.<name>` |
-//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, one batch per message, one JSON object per line |
+//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, one batch per message, one JSON object per line; its sequence is published on `sd.record.log.<id>.<attempt>` |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
 //! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | entries that expire: workers, slots of keys, holds |
 //! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their metadata, in NATS's own format |
@@ -213,6 +213,15 @@ impl Names {
 
     pub(crate) fn logs(&self, id: &str) -> String {
         format!("{}.log.{}.*", self.prefix, escape(id))
+    }
+
+    /// Subject on which the server publishes that it has stored a batch of the job's logs.
+    pub(crate) fn logs_told(&self, id: &str) -> String {
+        format!("{}.record.log.{}.*", self.prefix, escape(id))
+    }
+
+    pub(crate) fn all_logs_told(&self) -> String {
+        format!("{}.record.log.>", self.prefix)
     }
 
     /// The attempt that a log's subject names.
