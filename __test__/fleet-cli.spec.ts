@@ -121,10 +121,13 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
   })
 
   it('says what is wrong with a command line', () => {
+    const broken = join(newFolder(), 'broken.mjs')
+    writeFileSync(broken, 'export default {')
     for (const [args, message] of [
       [['submit'], 'a provider and a prompt are needed'],
       [['submit', 'codex', 'x', '--at', 'soon'], '--at: expected a date'],
       [['jobs', 'kill'], 'unknown verb'],
+      [['jobs', 'toString', 'a'], 'unknown verb'],
       [['jobs', 'show'], 'the id of a job is needed'],
       [['work', '--concurrency', '0'], '--concurrency: expected'],
       [['fleet', 'start'], 'expected up, status, down, pause, resume, drain, prune, schedule'],
@@ -132,7 +135,11 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       [['fleet', 'prune', '--older-than', '1d', '--state', 'running'], '--state: expected done'],
       [['jobs', '--state', 'don'], 'cancelled or dead, got "don"; did you mean done?'],
       [['submit', '--jsonl', tmpdir()], 'is a folder, not a file'],
+      [['work', '--handlers', 'nowhere.mjs'], '--handlers: nowhere.mjs does not exist'],
+      [['work', '--handlers', broken], `--handlers: ${broken} can't be loaded: `],
       // What would be passed over in silence.
+      [['jobs', 'retry', 'a', '--limit', '1'], '--limit is an option of ls, not of retry'],
+      [['fleet', 'pause', 'q', '--older-than', '1d'], '--older-than is an option of prune, not of pause'],
       [['submit', '--jsonl', 'jobs.jsonl', '--priority', '3'], "--priority can't be given with --jsonl"],
       [['submit', '--handler', 'sum', '--model', 'm'], "--model can't be given with --handler"],
       [['submit', '--handler', 'sum', 'codex', 'x'], '--handler: no PROVIDER can be given with it'],

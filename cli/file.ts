@@ -1,6 +1,8 @@
 // Files that an option of the command line names.
 import { readFileSync, type ReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { access, constants, open } from 'node:fs/promises'
+import { pathToFileURL } from 'node:url'
+import { absolutePath } from '../lib/host'
 import { parseJson, UsageError } from './arguments'
 import { setting } from './command'
 
@@ -31,6 +33,20 @@ export async function openStream(option: string, file: string): Promise<ReadStre
     return handle.createReadStream()
   } catch (error) {
     throw notReadable(option, file, error)
+  }
+}
+
+/** The module of an option, and its default export: what a CommonJS module exports is twice in it. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a user's module exports anything
+export async function loadModule(option: string, file: string): Promise<Record<string, any>> {
+  const path = absolutePath(file)
+  await access(path, constants.R_OK).catch((error) => {
+    throw notReadable(option, file, error)
+  })
+  try {
+    return await import(pathToFileURL(path).href)
+  } catch (error) {
+    throw new UsageError(`${option}: ${file} can't be loaded: ${(error as Error).message}`)
   }
 }
 

@@ -3,7 +3,7 @@ import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from 
 import { absolutePath, variable } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, type OptionTable, flag, setting } from './command'
-import { fleetOptions, fleetTable, states, withFleet } from './fleet_way'
+import { checkVerb, fleetOptions, fleetTable, states, withFleet } from './fleet_way'
 import { showBytes, showCount } from './figure'
 import { untilInterrupt } from './interrupt'
 import { endKeepers, listenForEnd } from './keeper'
@@ -77,6 +77,7 @@ export async function run(args: string[]): Promise<Ending> {
   const isNamed = verb === 'pause' || verb === 'resume' || verb === 'drain'
   const extra = isNamed || verb === 'schedule' ? rest[0] : name
   if (extra !== undefined && isVerb(verb)) throw new UsageError(`unexpected ${JSON.stringify(extra)}`)
+  if (isVerb(verb)) checkVerb(verb, options, values)
   const dir = absolutePath(values.dir ?? '.sheepdog/fleet')
   const json = values.json ?? false
   if (verb === 'up') return up(values, dir)
@@ -97,7 +98,7 @@ export async function run(args: string[]): Promise<Ending> {
   throw new UsageError(`expected ${verbs.join(', ')}, got ${JSON.stringify(verb ?? '')}`)
 }
 
-function isVerb(verb: string | undefined): boolean {
+function isVerb(verb: string | undefined): verb is (typeof verbs)[number] {
   return verbs.some((known) => known === verb)
 }
 

@@ -17,6 +17,15 @@ export const fleetTable = {
   prefix: setting('NAME', 'name of one of several fleets on a server'),
 } as const satisfies OptionTable
 
+/** Refuses options of other verbs, which are named where their help begins: they would be passed over in silence. */
+export function checkVerb(verb: string, table: OptionTable, values: object): void {
+  for (const name of Object.keys(values)) {
+    const [, verbs] = /^([a-z]+(?:, [a-z]+)*): /.exec(table[name]?.help ?? '') ?? []
+    if (verbs !== undefined && !verbs.split(', ').includes(verb))
+      throw new UsageError(`--${name} is an option of ${verbs}, not of ${verb}`)
+  }
+}
+
 /** The option for jobs in some of these states. */
 export const states = <const State extends JobState>(help: string, known: readonly State[]) => ({
   ...several('S', help, known),

@@ -5,7 +5,7 @@ import { type ParsedArguments, parseArguments, UsageError } from './arguments'
 import { counted, type Ending, type OptionTable, setting, flag } from './command'
 import { describeEvent, showCost } from './event'
 import { showCount } from './figure'
-import { fleetTable, states, withFleet } from './fleet_way'
+import { checkVerb, fleetTable, states, withFleet } from './fleet_way'
 import { json as toJson, print, room, tell } from './screen'
 
 export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
@@ -56,7 +56,13 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   const [verb = 'ls', id, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
-  if (verb === 'ls') {
+  const act = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined
+  if (!act && verb !== 'ls')
+    throw new UsageError(
+      `unknown verb ${JSON.stringify(verb)}; the verbs are ls, ${Object.keys(verbs).join(', ')}`,
+    )
+  checkVerb(verb, options, values)
+  if (!act) {
     if (id !== undefined) throw new UsageError(`unexpected ${JSON.stringify(id)}`)
     const filter = filterOf(values)
     return withFleet(values, (fleet) =>
@@ -72,11 +78,6 @@ export async function run(args: string[]): Promise<Ending> {
       return 0
     })
   }
-  const act = verbs[verb]
-  if (!act)
-    throw new UsageError(
-      `unknown verb ${JSON.stringify(verb)}; the verbs are ls, ${Object.keys(verbs).join(', ')}`,
-    )
   if (id === undefined) throw new UsageError(`the id of a job is needed: sheepdog jobs ${verb} ID`)
   return withFleet(values, async (fleet) => act(await fleet.job(id), values))
 }

@@ -1,14 +1,12 @@
 // sheepdog serve: a runtime for a sandbox.
-import { access, constants } from 'node:fs/promises'
-import { pathToFileURL } from 'node:url'
 import type { SheepdogError } from '../lib/error'
 import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
-import { absolutePath, environment, timers, variable } from '../lib/host'
+import { environment, timers, variable } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, type OptionTable, setting, flag, portOption, several } from './command'
-import { notReadable } from './file'
+import { loadModule } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
 import { print } from './screen'
@@ -145,12 +143,7 @@ function toProvider(name: string): ProviderName {
 }
 
 async function loadHandler(path: string): Promise<AgentHandler> {
-  // A module that the handler itself lacks keeps the message of its import.
-  await access(path, constants.R_OK).catch((error) => {
-    throw notReadable('--handler', path, error)
-  })
-  const module = await import(pathToFileURL(absolutePath(path)).href)
-  // A CommonJS module's exports are its default export.
+  const module = await loadModule('--handler', path)
   const candidates = [module.default, module.handler, module.default?.default, module.default?.handler]
   const handler = candidates.find((candidate) => typeof candidate?.run === 'function')
   if (!handler) throw new UsageError(`--handler: ${path} has no handler: export an object with a method run`)

@@ -1,10 +1,10 @@
 // sheepdog work: a worker of a fleet.
 
-import { pathToFileURL } from 'node:url'
 import { Fleet, type JobHandler } from '../lib/fleet'
-import { absolutePath, timers } from '../lib/host'
+import { timers } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import { counted, type Ending, type OptionTable, several, setting } from './command'
+import { loadModule } from './file'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
 import { tell } from './screen'
@@ -62,8 +62,7 @@ export async function run(args: string[]): Promise<Ending> {
 }
 
 async function loadHandlers(path: string): Promise<Record<string, JobHandler>> {
-  const module = await import(pathToFileURL(absolutePath(path)).href)
-  // A CommonJS module's exports are its default export.
+  const module = await loadModule('--handlers', path)
   const candidates = [module.default?.default, module.default]
   const table = candidates.find(
     (candidate) =>
