@@ -1646,7 +1646,7 @@ export interface ErrorFacts {
   /** The limit of the fleet's store is reached. */
   FLEET_FULL: { stream?: string }
   /** The fleet's store failed. */
-  FLEET_STORAGE: { stream?: string }
+  FLEET_STORAGE: { stream?: string; tooLong?: boolean }
   /** No server of the fleet answers. */
   FLEET_UNREACHABLE: { servers?: string[] }
   /** The server refuses this client. */

@@ -2,11 +2,11 @@
 //! `engine/nats/blob_tests`, places of keys in `engine/nats/entries`, full records, objects and logs in `prune_tests`.
 
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
-use super::engine::{Key, RetryFor};
+use super::engine::{Key, RetryFor, is_too_long};
 use super::record::JobState;
 use super::test_host::{Texts, settled, submit, unfinished};
 use super::worker::{Gate, Worker, WorkerOptions};
-use ground::error::ErrorCode;
+use ground::error::{Error, ErrorCode};
 use serde_json::json;
 use std::time::Duration;
 
@@ -167,6 +167,23 @@ async fn a_server_that_has_lost_its_store_is_told_from_one_that_is_away() {
     assert_eq!(error.code(), ErrorCode::FleetStorage, "{error}");
     server.engine().await;
     assert!(engine.read_record("job", soon).await.unwrap().is_none(), "whoever connects makes it anew");
+}
+
+#[tokio::test]
+async fn a_message_that_no_room_makes_shorter_is_told_from_a_full_store() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    let soon = RetryFor(Duration::ZERO);
+    let put = async |name: &str, bytes: usize| {
+        let key = Key::Hold(name.to_owned());
+        engine.put_entry(&key, vec![b'x'; bytes].into(), None, None, soon).await.map_err(Error::from)
+    };
+    for (name, bytes) in [("a", 9 << 20), ("=".repeat(2000).as_str(), 1)] {
+        let error = put(name, bytes).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::FleetStorage, "{error}");
+        assert!(is_too_long(&error), "{error}");
+    }
+    put("a", 7 << 20).await.unwrap();
 }
 
 /// Members that meet on a new server set up one fleet, however their requests cross.

@@ -152,7 +152,7 @@ codes! {
     /// The limit of the fleet's store is reached.
     FleetFull = "FLEET_FULL" ["stream"],
     /// The fleet's store failed.
-    FleetStorage = "FLEET_STORAGE" ["stream"],
+    FleetStorage = "FLEET_STORAGE" ["stream", "tooLong"],
     /// No server of the fleet answers.
     FleetUnreachable = "FLEET_UNREACHABLE" ["servers"],
     /// The server refuses this client.

@@ -3,7 +3,7 @@
 use super::streams::{self, Asked};
 use super::subject::Names;
 use super::trust::{distrust, trusting};
-use crate::engine::value::away;
+use crate::engine::value::{TOO_LONG, away};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
 use ground::error::{Error, ErrorCode};
@@ -19,6 +19,8 @@ use tokio::sync::watch;
 
 /// The oldest server that does all that is asked of it. An older one takes settings that it does not know and ignores them.
 const OLDEST: (u64, u64) = (2, 12);
+/// The longest record of a job that has neither a result nor artifacts, with some room.
+const LEAST_MESSAGE: usize = 256 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer that takes longer is asked for again.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -186,7 +188,7 @@ impl Nats {
             Some(Err(error)) => return Err(refused(access, &error)),
             None => return Err(unreachable_server(access, "it did not answer in time")),
         };
-        check_version(&client)?;
+        check_server(&client)?;
         let names = Names::new(&access.prefix);
         let (context, api, lease) = open_streams(&client, &names, access).await?;
         let mut transfers = context.clone();
@@ -296,7 +298,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_plain)
 }
 
-fn check_version(client: &Client) -> Result<(), Error> {
+fn check_server(client: &Client) -> Result<(), Error> {
     let info = client.server_info();
     let mut numbers = info.version.split(['.', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -310,6 +312,13 @@ fn check_version(client: &Client) -> Result<(), Error> {
     if !info.jetstream {
         let message = "the nats-server runs without JetStream: start it with -js, or a jetstream block in its configuration";
         return Err(Error::new(ErrorCode::FleetStorage, message));
+    }
+    if info.max_payload < LEAST_MESSAGE {
+        let message = format!(
+            "the nats-server takes messages of at most {} bytes, and a fleet needs {LEAST_MESSAGE}: raise its max_payload to 8 MB",
+            info.max_payload
+        );
+        return Err(Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true));
     }
     Ok(())
 }

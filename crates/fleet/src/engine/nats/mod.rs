@@ -55,7 +55,7 @@ impl Engine for Nats {
     }
 
     fn max_message_bytes(&self) -> usize {
-        self.0.client.server_info().max_payload.saturating_sub(4096).max(64 << 10)
+        self.0.client.server_info().max_payload.saturating_sub(4096)
     }
 
     async fn rooms(&self) -> Result<Rooms, Error> {
