@@ -183,7 +183,8 @@ impl Changes {
         let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &mine, &self.commit];
         let merged = match desk.call(args).bare().run().await {
             Ok(told) => names_of(&told).into_iter().next().unwrap_or_default(),
-            Err(CallFault::Said { code: Some(1), stdout, .. }) => {
+            // The same status without a word means that a commit is gone.
+            Err(CallFault::Said { code: Some(1), stdout, .. }) if !stdout.is_empty() => {
                 return Err(self.conflict(names_of(&stdout).into_iter().skip(1)));
             }
             Err(fault) => return Err(of(fault)),

@@ -139,6 +139,25 @@ async fn a_conflict_names_its_files_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn changes_whose_objects_are_gone_cannot_be_applied() {
+    let scene = Scene::new();
+    let made = scene.make().await;
+    write(made.top(), "new", "new");
+    let (changes, _) = made.changes().await.unwrap();
+    made.leave(false).await;
+    changes.discard(&scene.place).await.unwrap();
+    changes.discard(&scene.place).await.unwrap();
+    git(&scene.repo(), &["prune", "--expire=now"]);
+    let before = scene.state();
+    for error in [changes.apply(&scene.place, None).await.err(), changes.patch().await.err()] {
+        let error = error.unwrap();
+        assert_eq!(error.code(), ErrorCode::WorktreeFailed, "{error}");
+        assert!(error.message().contains(&changes.commit), "{error}");
+    }
+    assert_eq!(scene.state(), before);
+}
+
+#[tokio::test]
 async fn ignored_files_come_along_where_they_are_asked_for_and_never_go_home() {
     let scene = Scene::new().dirty();
     write(&scene.repo(), "node_modules/a/index.js", "1");
