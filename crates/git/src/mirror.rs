@@ -1,9 +1,9 @@
 //! This machine's bare copy of a repository. All workers that use the same folder share it, and one of them fetches at a time.
 
 use crate::folder::{digest, lock, unusable};
-use crate::remote::{Git, GitFault};
-use crate::source::{Address, GitSource};
-use ground::error::{Error, ErrorCode};
+use crate::remote::Git;
+use crate::source::GitSource;
+use ground::error::Error;
 use ground::os::{FileLock, on_disk};
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,16 @@ const FETCHED: &str = "FETCH_HEAD";
 
 pub(super) struct Mirror<'a> {
     path: PathBuf,
-    address: &'a Address,
-    git: &'a Git,
+    git: &'a Git<'a>,
     _lock: FileLock,
 }
 
 impl<'a> Mirror<'a> {
     /// Waits until nobody else fetches.
-    pub(super) async fn open(folder: &Path, address: &'a Address, git: &'a Git) -> Result<Mirror<'a>, Error> {
-        let path = folder.join("mirrors").join(format!("{}.git", digest(&address.url)));
+    pub(super) async fn open(folder: &Path, git: &'a Git<'a>) -> Result<Mirror<'a>, Error> {
+        let path = folder.join("mirrors").join(format!("{}.git", digest(&git.address.url)));
         let lock = lock(&path.with_extension("lock")).await.map_err(|error| unusable(folder, &error))?;
-        let mirror = Mirror { path, address, git, _lock: lock };
+        let mirror = Mirror { path, git, _lock: lock };
         let found = mirror.path.clone();
         // A fetch that was killed leaves its locks; nobody else is at it now.
         let cleaned = on_disk(move || {
@@ -48,7 +47,7 @@ impl<'a> Mirror<'a> {
         let wanted = source.wanted();
         if !source.is_commit() {
             self.fetch(source, true).await?;
-            return self.known(FETCHED).await.ok_or_else(|| no_commit(self.address, wanted));
+            return self.known(FETCHED).await.ok_or_else(|| self.git.missing_ref());
         }
         if let Some(commit) = self.known(wanted).await {
             return Ok(commit);
@@ -59,7 +58,7 @@ impl<'a> Mirror<'a> {
             return Ok(commit);
         }
         self.fetch(source, true).await?;
-        self.known(wanted).await.ok_or_else(|| no_commit(self.address, wanted))
+        self.known(wanted).await.ok_or_else(|| self.git.missing_ref())
     }
 
     async fn known(&self, name: &str) -> Option<String> {
@@ -77,36 +76,24 @@ impl<'a> Mirror<'a> {
             "--no-auto-maintenance",
             "--no-recurse-submodules",
             "--",
-            &self.address.url,
+            &self.git.address.url,
         ];
         if named {
             args.push(source.wanted());
         }
         args.extend(["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]);
-        match self.git.fetch(&self.path, &args).await {
-            Ok(_) => Ok(()),
-            Err(fault) => {
-                // On a full disk nothing else would make room.
-                let path = self.path.clone();
-                let _ = on_disk(move || {
-                    remove_halves(&path);
-                    Ok(())
-                })
-                .await;
-                Err(match fault {
-                    GitFault::MissingRef => no_commit(self.address, source.wanted()),
-                    fault => fault.into_error(self.address),
-                })
-            }
+        let fetched = self.git.fetch(&self.path, &args).await;
+        if fetched.is_err() {
+            // On a full disk nothing else would make room.
+            let path = self.path.clone();
+            let _ = on_disk(move || {
+                remove_halves(&path);
+                Ok(())
+            })
+            .await;
         }
+        fetched
     }
-}
-
-fn no_commit(address: &Address, wanted: &str) -> Error {
-    let message = format!("{} has no {wanted}: name a branch, a tag or a full commit id of it", address.url);
-    Error::new(ErrorCode::JobCheckoutFailed, message)
-        .with("kind", "missing_ref")
-        .with("url", address.url.clone())
 }
 
 /// Files of a fetch that ended before its time: git gives them their names when they are whole.

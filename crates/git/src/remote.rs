@@ -14,41 +14,27 @@ use std::time::Duration;
 /// A script of ours, the same for all: what it answers stands in the environment.
 const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHEEPDOG_GIT_USER" "$SHEEPDOG_GIT_PASSWORD"; }; f"#;
 
-/// The reason why a command failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum GitFault {
-    /// The remote does not have this ref, or refuses it.
-    MissingRef,
-    /// git is not installed on this machine.
-    NoGit(String),
-    Idle(Duration),
-    /// Another error; `told` is git's output, without secrets.
-    Other {
-        kind: &'static str,
-        told: String,
-    },
-}
-
-pub(super) struct Git {
+/// git for one repository, and one ref that is wanted of it.
+pub(super) struct Git<'a> {
     idle_timeout: Duration,
-    address: Address,
+    pub address: &'a Address,
+    wanted: &'a str,
     redactor: Redactor,
 }
 
-impl Git {
-    pub(super) fn new(idle_timeout: Duration, address: &Address) -> Git {
+impl<'a> Git<'a> {
+    pub(super) fn new(idle_timeout: Duration, address: &'a Address, wanted: &'a str) -> Git<'a> {
         let secrets = address.login.iter().flat_map(|login| [login.user.clone(), login.password.clone()]);
-        Git { idle_timeout, address: address.clone(), redactor: Redactor::new(secrets) }
+        Git { idle_timeout, address, wanted, redactor: Redactor::new(secrets) }
     }
 
     /// Runs a command and returns its output.
     pub(super) async fn run(&self, at: Option<&Path>, args: &[&str]) -> Result<String, Error> {
-        let printed = self.call(at, args, None).await;
-        printed.map_err(|fault| fault.into_error(&self.address))
+        self.call(at, args, None).await
     }
 
     /// Fetches. This is the only command that gets the login.
-    pub(super) async fn fetch(&self, at: &Path, args: &[&str]) -> Result<(), GitFault> {
+    pub(super) async fn fetch(&self, at: &Path, args: &[&str]) -> Result<(), Error> {
         self.call(Some(at), args, self.address.login.as_ref()).await.map(drop)
     }
 
@@ -57,7 +43,7 @@ impl Git {
         at: Option<&Path>,
         args: &[&str],
         login: Option<&SiteLogin>,
-    ) -> Result<String, GitFault> {
+    ) -> Result<String, Error> {
         let mut call = Call::new(args.iter().copied()).idle_timeout(self.idle_timeout);
         if let Some(at) = at {
             call = call.at(at);
@@ -70,67 +56,84 @@ impl Git {
                 .setting("credential.helper", "")
                 .setting(format!("credential.{}.helper", login.site), HELPER);
         }
-        match call.run().await {
-            Ok(printed) => Ok(String::from_utf8_lossy(&printed).into_owned()),
-            Err(CallFault::Idle(length)) => Err(GitFault::Idle(length)),
-            Err(CallFault::NoGit(told)) => Err(GitFault::NoGit(told)),
-            Err(CallFault::Other(told)) => {
-                Err(GitFault::Other { kind: "failed", told: self.redactor.redact(&told) })
-            }
-            Err(CallFault::Said { stderr, .. }) => Err(classify(&self.redactor.redact(&stderr))),
-        }
+        let printed = call.run().await.map_err(|fault| self.error_of(fault))?;
+        Ok(String::from_utf8_lossy(&printed).into_owned())
     }
-}
 
-impl GitFault {
-    pub(super) fn into_error(self, address: &Address) -> Error {
-        let url = &address.url;
-        let (kind, message) = match self {
-            GitFault::MissingRef => ("missing_ref", format!("{url} has no such ref")),
-            GitFault::NoGit(told) => ("failed", format!("a checkout needs git on the worker's PATH: {told}")),
-            GitFault::Idle(length) => (
+    fn error_of(&self, fault: CallFault) -> Error {
+        let url = &self.address.url;
+        match fault {
+            CallFault::NoGit(told) => {
+                self.failed("failed", format!("a checkout needs git on the worker's PATH: {told}"))
+            }
+            CallFault::Idle(length) => self.failed(
                 "timeout",
                 format!(
                     "git was silent for {} s: {url} does not answer, or this machine cannot reach it",
                     length.as_secs()
                 ),
             ),
-            GitFault::Other { kind, told } => (kind, format!("{url} could not be checked out: {told}")),
-        };
-        Error::new(ErrorCode::JobCheckoutFailed, message).with("kind", kind).with("url", url.clone())
+            CallFault::Other(told) => self.not_checked_out("failed", &self.redactor.redact(&told)),
+            CallFault::Said { stderr, .. } => match kind_of(&stderr) {
+                MISSING_REF => self.missing_ref(),
+                kind => self.not_checked_out(kind, &reported(&self.redactor.redact(&stderr))),
+            },
+        }
+    }
+
+    /// The remote does not have the ref, or refuses it.
+    pub(super) fn missing_ref(&self) -> Error {
+        let (url, wanted) = (&self.address.url, self.wanted);
+        let message = format!("{url} has no {wanted}: name a branch, a tag or a full commit id of it");
+        self.failed(MISSING_REF, message)
+    }
+
+    fn not_checked_out(&self, kind: &str, told: &str) -> Error {
+        self.failed(kind, format!("{} could not be checked out: {told}", self.address.url))
+    }
+
+    fn failed(&self, kind: &str, message: String) -> Error {
+        let url = self.address.url.clone();
+        Error::new(ErrorCode::JobCheckoutFailed, message).with("kind", kind).with("url", url)
     }
 }
 
-/// Classifies a failure by git's English messages, which `LC_ALL` asks for.
-fn classify(stderr: &str) -> GitFault {
-    let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
-    if says(&["couldn't find remote ref", "not our ref", "unadvertised object", "no such remote ref"]) {
-        return GitFault::MissingRef;
-    }
-    let kind = if says(&[
-        "Authentication failed",
-        "could not read Username",
-        "could not read Password",
-        "Permission denied",
-        "terminal prompts disabled",
-        "returned error: 401",
-        "returned error: 403",
-    ]) {
-        "unauthorized"
-    } else if says(&[
-        "Could not resolve",
-        "unable to access",
-        "unable to connect",
-        "Connection refused",
-        "Could not read from remote",
-        "does not appear to be a git repository",
-        "not found",
-    ]) {
-        "unreachable"
-    } else {
-        "failed"
-    };
-    GitFault::Other { kind, told: reported(stderr) }
+const MISSING_REF: &str = "missing_ref";
+
+/// The kind of a failure by git's English messages, which `LC_ALL` asks for.
+fn kind_of(stderr: &str) -> &'static str {
+    let kinds: [(&'static str, &[&str]); 3] = [
+        (
+            MISSING_REF,
+            &["couldn't find remote ref", "not our ref", "unadvertised object", "no such remote ref"],
+        ),
+        (
+            "unauthorized",
+            &[
+                "Authentication failed",
+                "could not read Username",
+                "could not read Password",
+                "Permission denied",
+                "terminal prompts disabled",
+                "returned error: 401",
+                "returned error: 403",
+            ],
+        ),
+        (
+            "unreachable",
+            &[
+                "Could not resolve",
+                "unable to access",
+                "unable to connect",
+                "Connection refused",
+                "Could not read from remote",
+                "does not appear to be a git repository",
+                "not found",
+            ],
+        ),
+    ];
+    let found = kinds.iter().find(|(_, words)| words.iter().any(|word| stderr.contains(word)));
+    found.map_or("failed", |(kind, _)| kind)
 }
 
 #[cfg(test)]
@@ -139,25 +142,22 @@ mod tests {
 
     #[test]
     fn what_git_says_is_told_by_its_kind() {
-        assert_eq!(classify("fatal: couldn't find remote ref nowhere\n"), GitFault::MissingRef);
-        let kind = |stderr: &str| match classify(stderr) {
-            GitFault::Other { kind, told } => (kind, told),
-            fault => panic!("{fault:?}"),
-        };
-        let refused = "Receiving: 1%\rReceiving: 2%\nfatal: Authentication failed for 'https://host/a'\n";
-        assert_eq!(
-            kind(refused),
-            ("unauthorized", "fatal: Authentication failed for 'https://host/a'".into())
-        );
-        assert_eq!(
-            kind("fatal: unable to access 'https://host/a': Could not resolve host: host").0,
-            "unreachable"
-        );
-        let forbidden = "fatal: unable to access 'https://host/a/': The requested URL returned error: 403";
-        assert_eq!(kind(forbidden).0, "unauthorized");
-        // A number in a path is no status.
-        let away = "fatal: '/tmp/GH403U/none' does not appear to be a git repository";
-        assert_eq!(kind(away).0, "unreachable");
-        assert_eq!(kind("odd"), ("failed", "odd".into()));
+        for (told, kind) in [
+            ("fatal: couldn't find remote ref nowhere\n", MISSING_REF),
+            (
+                "Receiving: 1%\rReceiving: 2%\nfatal: Authentication failed for 'https://host/a'\n",
+                "unauthorized",
+            ),
+            ("fatal: unable to access 'https://host/a': Could not resolve host: host", "unreachable"),
+            (
+                "fatal: unable to access 'https://host/a/': The requested URL returned error: 403",
+                "unauthorized",
+            ),
+            // A number in a path is no status.
+            ("fatal: '/tmp/GH403U/none' does not appear to be a git repository", "unreachable"),
+            ("odd", "failed"),
+        ] {
+            assert_eq!(kind_of(told), kind, "{told}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::folder::{checkouts, make_private, name_of, unusable};
 use crate::mirror::Mirror;
 use crate::place::GitPlace;
 use crate::remote::Git;
-use crate::source::{Address, GitSource};
+use crate::source::GitSource;
 use ground::error::Error;
 #[cfg(test)]
 use ground::error::ErrorCode;
@@ -86,13 +86,13 @@ impl Checkout {
                 lock: Mutex::new(Some(claim.lock)),
             });
         }
-        let git = Git::new(place.idle_timeout, &address);
-        let mirror = Mirror::open(&place.folder, &address, &git).await?;
+        let git = Git::new(place.idle_timeout, &address, source.wanted());
+        let mirror = Mirror::open(&place.folder, &git).await?;
         let commit = mirror.commit(source).await?;
         let from = mirror.path();
         // The next one may fetch: what is borrowed from a mirror stays in it.
         drop(mirror);
-        let made = fill(&git, &from, &claim.path, &address, &commit).await;
+        let made = fill(&git, &from, &claim.path, &commit).await;
         let checkout = Checkout {
             path: claim.path,
             lock_path: claim.lock_path,
@@ -210,11 +210,11 @@ async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::
     .await
 }
 
-async fn fill(git: &Git, from: &str, path: &Path, address: &Address, commit: &str) -> Result<(), Error> {
+async fn fill(git: &Git<'_>, from: &str, path: &Path, commit: &str) -> Result<(), Error> {
     let folder = path.to_string_lossy();
     let clone = ["clone", "--quiet", "--shared", "--no-checkout", "--template=", "--", from, &*folder];
     git.run(None, &clone).await?;
-    git.run(Some(path), &["config", "remote.origin.url", &address.url]).await?;
+    git.run(Some(path), &["config", "remote.origin.url", &git.address.url]).await?;
     git.run(Some(path), &["checkout", "--progress", "--detach", "--force", commit, "--"]).await.map(drop)
 }
 

@@ -155,7 +155,7 @@ async fn hooks_that_a_relative_path_would_take_from_the_repository_are_not_run()
     assert!(sign.exists(), "the hook works");
     std::fs::remove_file(&sign).unwrap();
     let address = scene.source(None).address();
-    let run = Git::new(Duration::from_secs(60), &address);
+    let run = Git::new(Duration::from_secs(60), &address, "main");
     git(checkout.path(), &["config", "core.hooksPath", "hooks"]);
     run.run(Some(checkout.path()), &["checkout", "--detach", checkout.commit(), "--"]).await.unwrap();
     assert!(!sign.exists());
