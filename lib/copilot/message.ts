@@ -159,7 +159,7 @@ export function messageParams(message: string | MessageOptions): Record<string, 
 }
 
 /** @internal Checks the options of a wait for a turn. */
-export function turnSpec(options: SendAndWaitOptions): Omit<CopilotTurnSpec, 'steering' | 'retry'> {
+export function turnSpec(options: SendAndWaitOptions): Omit<CopilotTurnSpec, 'kind'> {
   checkOptions(options, turnOptions)
   const { timeoutMs, idleTimeoutMs, waitForTasks = false } = options
   return { timeoutMs, idleTimeoutMs, waitForTasks }

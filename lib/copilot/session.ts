@@ -215,8 +215,8 @@ export class CopilotSession {
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
     const params = await this.#prepare(message)
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
-    const steering = params.mode === 'immediate'
-    return this.#waitForTurn(params, { ...spec, steering, retry: false }, signal, site)
+    const kind = params.mode === 'immediate' ? 'steering' : 'message'
+    return this.#waitForTurn(params, { ...spec, kind }, signal, site)
   }
 
   /**
@@ -228,7 +228,7 @@ export class CopilotSession {
    *   it).
    */
   async retry(options: SendAndWaitOptions = {}): Promise<TurnAnswer | undefined> {
-    const spec = { ...turnSpec(options), steering: false, retry: true }
+    const spec = { ...turnSpec(options), kind: 'retry' as const }
     const { signal } = options
     const site = callSite()
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')

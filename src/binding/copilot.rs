@@ -6,12 +6,12 @@
 
 use super::copilot_log::Fallback;
 use super::error::Fault;
-use super::option::{Millis, Transport};
+use super::option::{Millis, Transport, twin};
 use super::process::VariableChange;
 use super::promise::{Promised, done, settle};
 use copilot::request_timeout;
 use copilot::{
-    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnKind, TurnOptions,
+    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions,
     wait_for_turn,
 };
 use ground::error::{Error, ErrorCode};
@@ -62,15 +62,14 @@ pub struct CopilotStarted {
     pub version: Option<String>,
 }
 
+twin!(copilot::TurnKind { Message = "message", Steering = "steering", Retry = "retry" });
+
 #[napi(object, object_to_js = false)]
 pub struct CopilotTurnSpec {
     pub timeout_ms: Option<Millis>,
     pub idle_timeout_ms: Option<Millis>,
     pub wait_for_tasks: bool,
-    /// The message is sent into a running turn.
-    pub steering: bool,
-    /// Continue the history as it is, without a message.
-    pub retry: bool,
+    pub kind: TurnKind,
 }
 
 #[napi(object, object_to_js = false)]
@@ -87,7 +86,6 @@ pub struct CopilotResumeSpec {
     pub fallback: Option<Fallback>,
     /// Remove the locks of processes that are gone.
     pub take_over_stale: bool,
-    pub timeout_ms: Option<Millis>,
 }
 
 /// One start of the runtime, and the queue of its events and replies.
@@ -234,12 +232,11 @@ impl CopilotLink {
 
     /// Sends `session.send`. Sends of a session stay in order.
     #[napi]
-    pub fn send(&self, call: u32, session: u32, params: String, timeout_ms: Option<Millis>) {
+    pub fn send(&self, call: u32, session: u32, params: String) {
         let outbox = self.outbox.clone();
         match self.session(session) {
             Ok((connection, session)) => {
-                let timeout = timeout_ms.map_or_else(|| Some(request_timeout("session.send")), Millis::limit);
-                session.send(connection.client(), params, timeout, None, answer(outbox, call));
+                session.send(connection.client(), params, None, answer(outbox, call));
             }
             Err(error) => outbox.push_result(call, Err(&error)),
         }
@@ -264,12 +261,7 @@ impl CopilotLink {
             return outbox.push_result(call, Err(&error));
         }
         let turns = self.turns.clone();
-        let kind = match (spec.retry, spec.steering) {
-            (true, _) => TurnKind::Retry,
-            (false, true) => TurnKind::Steering,
-            (false, false) => TurnKind::Message,
-        };
-        let turn = TurnHandle::new(kind, spec.wait_for_tasks, move |end, event| {
+        let turn = TurnHandle::new(spec.kind.into(), spec.wait_for_tasks, move |end, event| {
             lock(&turns).remove(&call);
             let event = event.map_or_else(|| "null".to_owned(), |event| quote(&event));
             let result = end.map(|answer| {
@@ -279,7 +271,7 @@ impl CopilotLink {
             outbox.push_result(call, result.as_deref());
         });
         lock(&self.turns).insert(call, turn.clone());
-        session.send(connection.client(), params, None, Some(turn.clone()), Completion::new(|_| {}));
+        session.send(connection.client(), params, Some(turn.clone()), Completion::new(|_| {}));
         within_runtime_if_available(|| {
             ground::task::spawn(async move { wait_for_turn(&connection, &session, &turn, options).await });
         });
@@ -318,7 +310,6 @@ impl CopilotLink {
             seen_turns: spec.seen_turns as u64,
             fallback: spec.fallback.map(Into::into).unwrap_or_default(),
             take_over_stale: spec.take_over_stale,
-            timeout: spec.timeout_ms.map_or_else(|| Some(request_timeout("session.resume")), Millis::limit),
         };
         let answer = answer(outbox, call);
         within_runtime_if_available(|| {

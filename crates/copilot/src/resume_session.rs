@@ -2,12 +2,12 @@
 
 use super::connection::Connection;
 use super::event_log::{self, Inspection};
+use super::request_timeout::request_timeout;
 use super::resume::{self, Fallback, Judgement, LogState, ResumeEvidence, ResumeVerdict};
 use super::session_lock;
 use ground::error::{Error, ErrorCode};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::time::Duration;
 use wires::jsonrpc::quote;
 
 /// The session to resume, and the way to open it afresh if it turns out to be empty.
@@ -27,8 +27,6 @@ pub struct ResumeRequest {
     pub fallback: Fallback,
     /// Remove the locks of processes that are gone, when the runtime says that the session is in use.
     pub take_over_stale: bool,
-    /// Timeout of each request. `None`: no limit.
-    pub timeout: Option<Duration>,
 }
 
 /// The way in which a session was opened.
@@ -80,8 +78,12 @@ impl Connection {
         Ok(resumed)
     }
 
+    async fn ask(&self, method: &str, params: &str) -> Result<String, Error> {
+        self.client().request(method, params, Some(request_timeout(method))).await
+    }
+
     async fn resume_once(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
-        let error = match self.client().request("session.resume", &request.params, request.timeout).await {
+        let error = match self.ask("session.resume", &request.params).await {
             Ok(response) => {
                 return Ok(Resumed {
                     how: "resumed",
@@ -101,7 +103,7 @@ impl Connection {
             _ => return Err(rejection(request, error, &judgement, evidence.log)),
         }
         let reason = format!("{}: {}", judgement.reason, error.message());
-        match self.client().request("session.resume", &params, request.timeout).await {
+        match self.ask("session.resume", &params).await {
             Ok(response) => Ok(Resumed { how: "without-agent", reason, response }),
             Err(second) => {
                 let (judgement, evidence) = self.judge(request, &second, false).await?;
@@ -150,7 +152,7 @@ impl Connection {
         error: Error,
         judgement: &Judgement,
     ) -> Result<Resumed, Error> {
-        match self.client().request("session.create", params, request.timeout).await {
+        match self.ask("session.create", params).await {
             Ok(response) => {
                 let reason = format!("{}: {}", judgement.reason, error.message());
                 Ok(Resumed { how: "recreated", reason, response })

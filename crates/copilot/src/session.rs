@@ -4,6 +4,7 @@
 //! wakes for its clocks. The lock is never held across a call into the connection.
 
 use super::outbox::{Filter, Outbox};
+use super::request_timeout::request_timeout;
 use super::runtime_wait::{METHOD as SEND_AND_WAIT, Replied, Support};
 use super::session_event::{EventHead, TurnEvent};
 use super::session_state::{Send, SessionState};
@@ -127,7 +128,6 @@ impl Session {
         self: &Arc<Self>,
         client: &Client,
         params: String,
-        timeout: Option<Duration>,
         turn: Option<Arc<TurnHandle>>,
         complete: Completion,
     ) {
@@ -140,7 +140,7 @@ impl Session {
             return complete.settle(Err(error));
         }
         state.waiting.extend(turn.clone());
-        state.outgoing.queue.push_back(Send { params, timeout, turn, complete });
+        state.outgoing.queue.push_back(Send { params, turn, complete });
         drop(state);
         self.pump(client);
     }
@@ -223,7 +223,7 @@ impl Session {
 
     /// Writes `session.send`, or for a turn without a message `session.sendMessages`.
     fn write_send(self: &Arc<Self>, client: &Client, send: Send, mut state: MutexGuard<'_, SessionState>) {
-        let Send { params, timeout, turn, complete } = send;
+        let Send { params, turn, complete } = send;
         state.outgoing.is_sending = true;
         let was_active = std::mem::replace(&mut state.active, true);
         if let Some(turn) = &turn {
@@ -243,6 +243,8 @@ impl Session {
             Some(TurnKind::Retry) => "session.sendMessages",
             _ => "session.send",
         };
+        // The wait for a turn has limits of its own.
+        let timeout = turn.is_none().then(|| request_timeout(method));
         let call = client.call(method, &params, timeout, sent);
         if let Some(turn) = &turn {
             turn.lock().call = Some(call);

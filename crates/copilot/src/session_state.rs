@@ -95,7 +95,6 @@ impl SessionState {
 /// A message that waits to be sent.
 pub(crate) struct Send {
     pub(crate) params: String,
-    pub(crate) timeout: Option<Duration>,
     pub(crate) turn: Option<Arc<TurnHandle>>,
     pub(crate) complete: Completion,
 }
