@@ -1,6 +1,11 @@
 // Handlers of the program that misbehave, and what the runtime is told then.
 import { describe, expect, it } from 'vitest'
-import type { SessionConfig } from '../entries/copilot.js'
+import type {
+  CopilotClient,
+  CopilotClientOptions,
+  CopilotSession,
+  SessionConfig,
+} from '../entries/copilot.js'
 import type { ToolInvocation } from '../index.js'
 import { rejection, scripted } from './copilot/peer'
 
@@ -65,8 +70,24 @@ describe('a tool', () => {
     expect(await call(handler)).toEqual(answer)
   })
 
-  it('that never ends is aborted by disconnect(), and the turn with it', async () => {
-    const { client } = scripted(['--play', 'asks-tools'])
+  const ends: [
+    string,
+    CopilotClientOptions['restart'],
+    (client: CopilotClient, session: CopilotSession) => unknown,
+    string,
+  ][] = [
+    ['disconnect()', 'never', (_, session) => session.disconnect(), 'SESSION_CLOSED'],
+    ['stop()', 'never', (client) => client.stop(), 'SESSION_CLOSED'],
+    ['a crash', 'never', (client) => client.cliProcess!.kill('SIGKILL'), 'CONNECTION_LOST'],
+    [
+      'a crash before a restart',
+      'on-demand',
+      (client) => client.cliProcess!.kill('SIGKILL'),
+      'CONNECTION_LOST',
+    ],
+  ]
+  it.each(ends)('the signal of a tool that runs is aborted by %s', async (_, restart, end, code) => {
+    const { client } = scripted(['--play', 'asks-tools'], { restart })
     let onCall = (_signal: AbortSignal | undefined) => {}
     const called = new Promise<AbortSignal | undefined>((resolve) => (onCall = resolve))
     const handler = (_args: unknown, { signal }: ToolInvocation) => {
@@ -77,9 +98,9 @@ describe('a tool', () => {
     const turn = rejection(session.sendAndWait('go', 10_000))
     const signal = await called
     expect(signal?.aborted).toBe(false)
-    await session.disconnect()
-    expect((await turn).code).toBe('SESSION_CLOSED')
-    expect(signal?.aborted).toBe(true)
+    await end(client, session)
+    expect((await turn).code).toBe(code)
+    await expect.poll(() => signal?.aborted).toBe(true)
   })
 })
 

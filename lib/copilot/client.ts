@@ -357,6 +357,8 @@ export class CopilotClient {
     this.#connection.onExit()
     this.#models = undefined
     for (const session of this.#sessions.all) {
+      // Tools that run have nobody to answer to.
+      session.responder.close()
       const mayComeBack = this.#settings.restart === 'on-demand' && !session.isBusy
       if (!mayComeBack) this.#sessions.forget(session)
     }
