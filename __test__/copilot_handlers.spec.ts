@@ -1,10 +1,12 @@
 // Handlers of the program that misbehave, and what the runtime is told then.
 import { describe, expect, it } from 'vitest'
-import type {
-  CopilotClient,
-  CopilotClientOptions,
-  CopilotSession,
-  SessionConfig,
+import {
+  type CopilotClient,
+  type CopilotClientOptions,
+  type CopilotRequestContext,
+  CopilotRequestHandler,
+  type CopilotSession,
+  type SessionConfig,
 } from '../entries/copilot.js'
 import type { ToolInvocation } from '../index.js'
 import { rejection, scripted } from './copilot/peer'
@@ -102,6 +104,37 @@ describe('a tool', () => {
     expect((await turn).code).toBe(code)
     await expect.poll(() => signal?.aborted).toBe(true)
   })
+})
+
+it.each([
+  ['stop()', (client: CopilotClient) => client.stop()],
+  ['forceStop()', (client: CopilotClient) => client.forceStop()],
+  ['a crash', (client: CopilotClient) => client.cliProcess!.kill('SIGKILL')],
+])('the signal of a model request of the runtime is aborted by %s', async (_, end) => {
+  let onOpen = (_signal: AbortSignal) => {}
+  const opened = new Promise<AbortSignal>((resolve) => (onOpen = resolve))
+  class Held extends CopilotRequestHandler {
+    protected override openWebSocket({ signal }: CopilotRequestContext): Promise<never> {
+      onOpen(signal)
+      return new Promise(() => {})
+    }
+  }
+  const { client } = scripted(['--play', 'asks-back', '--knows', 'llmInference.setProvider'], {
+    requestHandler: new Held(),
+  })
+  const session = await client.createSession()
+  const request = {
+    requestId: 'q',
+    method: 'GET',
+    url: 'ws://127.0.0.1:1/',
+    headers: {},
+    transport: 'websocket',
+  }
+  await session.send(JSON.stringify(['llmInference.httpRequestStart', request]))
+  const signal = await opened
+  expect(signal.aborted).toBe(false)
+  await end(client)
+  await expect.poll(() => signal.aborted).toBe(true)
 })
 
 describe('answers that JSON cannot say', () => {

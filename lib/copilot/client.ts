@@ -86,6 +86,7 @@ export class CopilotClient {
         letSessionsGo: () => this.#letSessionsGo(),
         closeSessions: () => {
           sessions.closeAll('The client was stopped')
+          this.#inbox.cancelAll()
           tokens.clear()
         },
         onDisconnected: () => {

@@ -104,8 +104,14 @@ export class Inbox implements LinkReceiver {
   }
 
   onExit(exit: RuntimeExit): void {
-    this.#questions?.takeBackAll()
+    this.cancelAll()
     this.#owner.onExit(exit)
+  }
+
+  /** Ends the work for a runtime that is gone. */
+  cancelAll(): void {
+    this.#questions?.takeBackAll()
+    this.#owner.requestAdapter?.cancelAll()
   }
 
   onStderr(line: string): void {

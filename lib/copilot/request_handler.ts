@@ -344,6 +344,8 @@ class Exchange {
 export interface RequestAdapter {
   httpRequestStart: (params: never) => Promise<unknown>
   httpRequestChunk: (params: never) => Promise<unknown>
+  /** Ends all requests, because the runtime is gone. */
+  cancelAll(): void
 }
 
 export function createRequestAdapter(handler: CopilotRequestHandler, send: Send): RequestAdapter {
@@ -385,6 +387,10 @@ export function createRequestAdapter(handler: CopilotRequestHandler, send: Send)
     async httpRequestChunk(params: LlmInferenceHttpRequestChunkRequest) {
       exchangeOf(params.requestId).push(params)
       return {}
+    },
+    cancelAll() {
+      for (const [requestId, exchange] of exchanges)
+        exchange.push({ requestId, data: '', cancel: true, cancelReason: 'it is gone' })
     },
   }
 }
