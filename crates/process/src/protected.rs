@@ -321,17 +321,29 @@ struct Package<'a> {
 
 /// A package as it is by now, with the scripts that it had. `None`: its parts can't be told apart.
 fn with_scripts_of(before: Option<&[u8]>, now: &[u8]) -> Option<Vec<u8>> {
-    let scripts = |text| ground::json::read_borrowed::<Package<'_>>(text).ok()?.scripts.map(RawValue::get);
+    fn package(text: &[u8]) -> Option<Package<'_>> {
+        // A list would be read as the members of a package in their order.
+        let is_object = text.trim_ascii_start().starts_with(b"{");
+        ground::json::read_borrowed(text).ok().filter(|_| is_object)
+    }
     let wanted = match before {
-        Some(before) => scripts(before)?,
+        Some(before) => package(before)?.scripts?.get(),
         None => "{}",
     };
-    let found = scripts(now)?;
-    let at = (found.as_ptr() as usize).checked_sub(now.as_ptr() as usize)?;
-    let mut text = now.get(..at)?.to_vec();
-    text.extend(wanted.as_bytes());
-    text.extend(now.get(at + found.len()..)?);
-    Some(text)
+    let (at, rest, wanted) = match package(now)?.scripts.map(RawValue::get) {
+        Some(found) => {
+            let at = (found.as_ptr() as usize).checked_sub(now.as_ptr() as usize)?;
+            (at, now.get(at + found.len()..)?, wanted.to_owned())
+        }
+        // They come first in the object, whose bracket is the first one of the text.
+        None => {
+            let at = now.iter().position(|byte| *byte == b'{')? + 1;
+            let rest = now.get(at..)?;
+            let comma = if rest.trim_ascii_start().starts_with(b"}") { "" } else { "," };
+            (at, rest, format!("\"scripts\":{wanted}{comma}"))
+        }
+    };
+    Some([now.get(..at)?, wanted.as_bytes(), rest].concat())
 }
 
 /// Puts back what was there before, or takes away what was not.

@@ -299,6 +299,23 @@ fn what_is_to_be_restored_is_as_it_was() {
 }
 
 #[test]
+fn of_a_package_the_scripts_alone_are_put_back() {
+    let scripts = r#""scripts":{"test":"true"}"#;
+    for (now, expected) in [
+        (r#"{"version":"2","scripts":{"test":"x"}}"#, format!(r#"{{"version":"2",{scripts}}}"#)),
+        (r#"{"version":"2"}"#, format!(r#"{{{scripts},"version":"2"}}"#)),
+        ("{ }", format!("{{{scripts} }}")),
+        ("no package", format!(r#"{{"version":"1",{scripts}}}"#)),
+        (r#"["scripts"]"#, format!(r#"{{"version":"1",{scripts}}}"#)),
+    ] {
+        let change = |top: &Path| fs::write(top.join("package.json"), now).unwrap();
+        let look =
+            |top: &Path| assert_eq!(fs::read_to_string(top.join("package.json")).unwrap(), expected, "{now}");
+        assert_eq!(changes(restored(), change, look).1, ["package.json"]);
+    }
+}
+
+#[test]
 fn nothing_is_restored_through_a_link() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("config"), "mine").unwrap();
