@@ -151,7 +151,7 @@ impl Worktree {
 
     /// The agent's working directory: that of the user, in the checkout.
     pub fn cwd(&self) -> PathBuf {
-        self.tree.join(&self.repository.prefix)
+        self.tree.components().chain(self.repository.prefix.components()).collect()
     }
 
     /// Top of the agent's folder.

@@ -34,6 +34,9 @@ async fn a_clean_tree_has_its_head_as_base_and_a_folder_below_stays_one() {
     let (changes, _) = made.changes().await.unwrap();
     assert_eq!(changes.base, git(&scene.repo(), &["rev-parse", "HEAD"]));
     made.leave(false).await;
+    let made = scene.make().await;
+    assert_eq!(made.cwd().as_os_str(), made.top().as_os_str(), "without a slash at its end");
+    made.leave(false).await;
 }
 
 #[tokio::test]
