@@ -1,6 +1,6 @@
 //! The laws of names that have places of their own: of systems, of files that a sandboxed program can replace, of NATS.
 
-use crate::source::{crates, sources};
+use crate::source::{Source, crates, sources};
 use std::fs;
 use std::path::Path;
 
@@ -70,6 +70,15 @@ fn a_system_is_named_in_its_own_places_only() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A program may leave more levels of folders than a thread has stack. `ground::os::remove_tree` needs no recursion.
+#[test]
+fn folders_are_removed_in_one_way() {
+    let is_home = |source: &Source| source.home == "ground" && source.path.starts_with("os");
+    let found =
+        sources().into_iter().filter(|source| !is_home(source) && source.code.contains("remove_dir_all"));
+    assert_eq!(found.map(|source| source.shown()).collect::<Vec<_>>(), [String::new(); 0]);
 }
 
 /// A crate, a folder in it, and the files of that folder that may use `std::fs`, with the reason.

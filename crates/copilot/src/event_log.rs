@@ -106,7 +106,7 @@ pub fn salvage(home: &Path, session_id: &str, new_id: &str) -> Result<Salvage, E
     let made = copy_session(file, &path, &target, session_id, new_id);
     made.map_err(|error| {
         // Remove the incomplete copy. The folder was created by this function.
-        let _ = fs::remove_dir_all(&target);
+        let _ = ground::os::remove_tree(&target);
         let message = format!("the copy {} can't be written: {error}", target.display());
         Error::new(ErrorCode::ResumeFailed, message)
     })

@@ -9,7 +9,7 @@ use guard::PROGRAM;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -137,7 +137,7 @@ fn in_folder(folder: &Path) -> Result<Image, GuardFailure> {
     DirBuilder::new().mode(0o700).create(&folder).map_err(refused_io("mkdir", &folder))?;
     let path = folder.join("sheepdog-guard");
     let opened = write_and_open(&path).map_err(refused_io("open", &path));
-    let removed = fs::remove_dir_all(&folder).map_err(refused_io("rmdir", &folder));
+    let removed = ground::os::remove_tree(&folder).map_err(refused_io("rmdir", &folder));
     let file = opened?;
     removed?;
     Image::new(file)
