@@ -79,7 +79,7 @@ const examined = new WeakMap<object, boolean>()
  * Whether the environment is the system's own, so that native code can read it, for a tenth of the price. In a worker thread, in
  * another engine, and where the program or a test runner replaced `process.env`, only JavaScript knows what was set and removed.
  */
-export function isSystemEnvironment(): boolean {
+function isSystemEnvironment(): boolean {
   const { env } = process
   let known = examined.get(env)
   if (known === undefined) examined.set(env, (known = isMainThread && writesThrough(env)))
@@ -116,8 +116,9 @@ function isEnvironment(env: NodeJS.ProcessEnv): boolean {
   }
 }
 
-/** The variables that `child_process` would pass on. */
-export function variables(): { name: string; value: string }[] {
+/** The variables that `child_process` would pass on. Undefined: those of the system, which native code reads. */
+export function variables(): { name: string; value: string }[] | undefined {
+  if (isSystemEnvironment()) return undefined
   const env = process.env
   const all: { name: string; value: string }[] = []
   // With those of a prototype.

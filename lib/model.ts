@@ -5,9 +5,9 @@ import { callSite, placedAt } from './call-site'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
 import type { AgentErrorKind } from './harness/result'
+import { variables } from './host'
 import { native } from './native'
 import { check, checkOptions, optionsOf, show, type Crossing } from './option'
-import { inheritance } from './process/environment'
 import { conforming, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
@@ -387,7 +387,7 @@ function toSpec(options: CompleteOptions): CompletionSpec {
 
 // The environment is read at each call.
 function toRetrySpec(options: RetryOptions = {}): RetrySpec {
-  return { ...options, ...inheritance(true) }
+  return { ...options, inherited: variables() }
 }
 
 function aborted(attempts: number, signal: AbortSignal | undefined): SheepdogError {

@@ -1,14 +1,14 @@
 // The environment of this process: the part that a program inherits, and what it says about the idle timeout.
 import type { RunSpec } from '../../native/native'
-import { isSystemEnvironment, variable, variables } from '../host'
+import { variable, variables } from '../host'
 import { warnOnce } from '../warning'
 
 export function inheritance(
   inheritEnv: boolean | readonly string[],
 ): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
   if (inheritEnv === false) return { inherited: [] }
-  if (isSystemEnvironment()) return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
   const all = variables()
+  if (!all) return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
   return { inherited: inheritEnv === true ? all : all.filter(({ name }) => inheritEnv.includes(name)) }
 }
 
