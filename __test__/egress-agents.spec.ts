@@ -212,6 +212,26 @@ main()`
       expect(error.result.usage.metered).toMatchObject({ requests: 1, estimated: 1 })
     })
 
+    it('cuts the traffic of a session when usage that its agent reports crosses its budget', async () => {
+      // Few words: what is metered stays below the budget.
+      const url = server.urlFor(JSON.stringify([{ every: true }, { drip: 1000, everyMs: 1000 }]))
+      const agent = join(import.meta.dirname, '../fixtures/acp/agent.mjs')
+      await using session = await new Harness({ provider: 'claude-code' }).open({
+        binary: ['node', agent, '--version', '1'],
+        cwd: inside,
+        env: { HOME: folder, ANTHROPIC_BASE_URL: url },
+        permission: 'auto',
+        sandbox: { write: ['.'], network: { hosts: [`127.0.0.1:${server.port}`] } },
+        maxTokens: 10_000,
+        killGraceMs: 60_000,
+      })
+      const before = server.requests.length
+      const turn = session.prompt(`spends ${url}/v1/messages 20000`)
+      const error = await turn.then(String, (error) => error)
+      expect(error).toMatchObject({ code: 'AGENT_BUDGET', cap: 'maxTokens', result: { text: 'spent' } })
+      expect(await server.requests[before]!.closed).toBe('hung up')
+    }, 30_000)
+
     it('counts requests that are broken off before their answers', async () => {
       const script = JSON.stringify([{ every: true }, { silent: true }])
       const api = 'v1/chat/completions'

@@ -41,19 +41,15 @@ impl ClockLimits {
     pub(crate) fn passed(&self, refused: &str) -> Option<Error> {
         let zero = Some(Duration::ZERO);
         if self.total == zero {
-            return Some(Error::new(
-                ErrorCode::AgentTimedOut,
-                format!("{refused}: the deadline of `timeoutMs` has already passed"),
-            ));
+            let message = format!("{refused}: the deadline of `timeoutMs` has already passed");
+            return Some(Error::new(ErrorCode::AgentTimedOut, message).with("timeoutMs", 0));
         }
         [("startTimeoutMs", self.start), ("idleTimeoutMs", self.idle), ("toolIdleTimeoutMs", self.tool_idle)]
             .into_iter()
             .find(|(_, limit)| *limit == zero)
             .map(|(path, _)| {
-                Error::new(
-                    ErrorCode::AgentIdle,
-                    format!("{refused}: the deadline of `{path}` has already passed"),
-                )
+                let message = format!("{refused}: the deadline of `{path}` has already passed");
+                Error::new(ErrorCode::AgentIdle, message).with(path, 0)
             })
     }
 }

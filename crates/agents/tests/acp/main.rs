@@ -7,6 +7,7 @@ mod hostile;
 mod limits;
 mod opening;
 mod questions;
+mod single_turns;
 mod stopping;
 mod support;
 mod verdicts;

@@ -1,6 +1,6 @@
 use agents::acp::{HostRequest, OpenRequest, PromptRequest, Session, open};
 use agents::harness::{AgentEvent, ConcurrencyLimit, EventReader, Provider, TurnOutcome};
-use ground::error::Error;
+use ground::error::{Error, ErrorCode};
 use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,6 +79,10 @@ pub(crate) fn code(outcome: &Arc<TurnOutcome>) -> String {
 }
 
 pub(crate) fn error_code(error: &Error) -> String {
+    let limits = ["startTimeoutMs", "idleTimeoutMs", "toolIdleTimeoutMs", "timeoutMs"];
+    let has_limit = limits.iter().any(|limit| error.facts().get(*limit).is_some());
+    let is_timeout = matches!(error.code(), ErrorCode::AgentIdle | ErrorCode::AgentTimedOut);
+    assert!(has_limit || !is_timeout, "the limit that was reached is no fact of {error}");
     let kind = error.facts().get("kind").and_then(|kind| kind.as_str()).unwrap_or_default();
     format!("{} {kind}", error.code().as_str()).trim().to_owned()
 }

@@ -233,7 +233,7 @@ impl Gate {
             let limit = self.rules.limits.start.unwrap_or_default().as_secs_f64();
             let message =
                 format!("{name} did not answer {} within {limit} s (`startTimeoutMs`)", asked.method);
-            let error = Error::new(ErrorCode::AgentIdle, message);
+            let error = Error::new(ErrorCode::AgentIdle, message).with("startTimeoutMs", limit * 1e3);
             let (id, session) = (asked.id.clone(), asked.session.clone());
             let purpose = std::mem::replace(&mut asked.purpose, Purpose::Late);
             match (purpose, session) {

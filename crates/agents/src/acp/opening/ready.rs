@@ -86,7 +86,7 @@ fn check(request: &OpenRequest) -> Result<(), Error> {
     let name = agent.provider.as_str();
     if agent.limits.start == Some(Duration::ZERO) {
         let message = format!("{name} was not started: the deadline of `startTimeoutMs` has already passed");
-        return Err(Error::new(ErrorCode::AgentIdle, message));
+        return Err(Error::new(ErrorCode::AgentIdle, message).with("startTimeoutMs", 0));
     }
     if agent.provider.protocol().lacks_tools && !request.servers.is_empty() {
         let problem = format!("{name} does not support tools over this protocol");

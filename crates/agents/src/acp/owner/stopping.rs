@@ -62,7 +62,8 @@ impl Owner {
                 self.session.agent.as_str(),
                 limit.as_secs_f64()
             );
-            let _ = reply.send(Err(Error::new(ErrorCode::AgentIdle, message)));
+            let error = Error::new(ErrorCode::AgentIdle, message);
+            let _ = reply.send(Err(error.with("toolIdleTimeoutMs", limit.as_secs_f64() * 1e3)));
         }
     }
 

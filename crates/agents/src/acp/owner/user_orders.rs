@@ -227,10 +227,11 @@ impl Owner {
                 what,
                 format!("{} refused: {}", self.session.agent.as_str(), AgentFault::of(error).words()),
             ),
-            ErrorCode::ConnectionTimedOut => Error::new(
-                ErrorCode::AgentIdle,
-                format!("{} did not answer within startTimeoutMs", self.session.agent.as_str()),
-            ),
+            ErrorCode::ConnectionTimedOut => {
+                let limit = self.session.request.agent.limits.start.unwrap_or_default();
+                let message = format!("{} did not answer within startTimeoutMs", self.session.agent.as_str());
+                Error::new(ErrorCode::AgentIdle, message).with("startTimeoutMs", limit.as_secs_f64() * 1e3)
+            }
             _ => self.gone(),
         }
     }
