@@ -78,7 +78,7 @@ fn folders_are_removed_in_one_way() {
     let is_home = |source: &Source| source.home == "ground" && source.path.starts_with("os");
     let found =
         sources().into_iter().filter(|source| !is_home(source) && source.code.contains("remove_dir_all"));
-    assert_eq!(found.map(|source| source.shown()).collect::<Vec<_>>(), [String::new(); 0]);
+    assert_eq!(found.map(|source| source.shown()).collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 /// A crate, a folder in it, and the files of that folder that may use `std::fs`, with the reason.
