@@ -118,7 +118,8 @@ export interface Tool<TArgs = unknown> {
 export function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T> {
   const tool = { name, ...config }
   const problem = toolProblem(tool)
-  if (problem) throw invalidOption(`tool ${typeof name === 'string' ? quoted(name) : show(name)}`, problem.join(': '))
+  if (problem)
+    throw invalidOption(`tool ${typeof name === 'string' ? quoted(name) : show(name)}`, problem.join(': '))
   return tool
 }
 
