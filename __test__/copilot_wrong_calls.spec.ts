@@ -27,7 +27,7 @@ const internal = ['approveAll', 'CopilotSession']
 const exported = copilot as Record<string, any>
 const isClass = (name: string) => /^[A-Z]/.test(name)
 
-/** What each of the values does at this entry, where it is an error without a code. */
+/** The values that this entry answers with an error without a code, each with that error. */
 async function uncoded(call: (value: unknown) => unknown): Promise<string[]> {
   const found: string[] = []
   for (const [name, value] of Object.entries(junk)) {

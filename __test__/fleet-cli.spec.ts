@@ -87,12 +87,12 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
     }
     const [one, two] = [await up('--dir', dir), await up('--dir', dir)]
     const { url, token } = JSON.parse(readFileSync(join(dir, 'fleet.json'), 'utf8'))
-    // Of a fleet elsewhere, the folder has nothing but this process.
+    // The folder of a fleet on another server holds nothing but the note of this process.
     const other = join(newFolder(), 'not/there')
     const three = await up('--servers', url, '--token', token, '--dir', other)
     const ends = [one, two, three].map((child) => once(child, 'exit'))
     expect(run('fleet', 'down', '--dir', other).status).toBe(0)
-    // What a killed one left: its port is another program's by now.
+    // A killed process leaves such a note, and its port belongs to another program by now.
     const stranger = createServer((socket) => socket.end('hello')).listen(0, '127.0.0.1')
     await once(stranger, 'listening')
     const { port } = stranger.address() as AddressInfo
@@ -137,7 +137,7 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       [['submit', '--jsonl', tmpdir()], 'is a folder, not a file'],
       [['work', '--handlers', 'nowhere.mjs'], '--handlers: nowhere.mjs does not exist'],
       [['work', '--handlers', broken], `--handlers: ${broken} can't be loaded: `],
-      // What would be passed over in silence.
+      // These options would be passed over in silence.
       [['jobs', 'retry', 'a', '--limit', '1'], '--limit is an option of ls, not of retry'],
       [['fleet', 'pause', 'q', '--older-than', '1d'], '--older-than is an option of prune, not of pause'],
       [['submit', '--jsonl', 'jobs.jsonl', '--priority', '3'], "--priority can't be given with --jsonl"],

@@ -1,4 +1,4 @@
-// What the environment says about certificates and proxies.
+// Certificates and proxies that the environment names.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ const bare = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name)),
 )
 
-/** What a call in a process with these variables comes to. Certificates are read once a process. */
+/** The result or the error of a call in a process with these variables. A process reads the certificates once. */
 async function callWith(env: Record<string, string>, baseUrl: string): Promise<any> {
   const code = `
     const { complete } = require(process.argv[1])

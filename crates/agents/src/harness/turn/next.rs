@@ -104,7 +104,7 @@ impl Past {
         if self.wait_for_reset.is_zero() || counts && self.attempts >= self.policy.attempts {
             return None;
         }
-        // Whatever the text says: a limit that still stands at its end is not asked about in a loop.
+        // A limit that still stands when it should have ended is not asked about in a loop.
         let least = match waits {
             0 => Duration::ZERO,
             _ => self.policy.delay(self.attempts, None, self.random).max(STILL_STANDS),
