@@ -1,9 +1,9 @@
 // sheepdog jobs: what a fleet has to do, and what became of it.
 import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
-import type { AgentEvent } from '../lib/harness'
 import { type ParsedArguments, parseArguments, UsageError } from './arguments'
 import { counted, type Ending, type OptionTable, setting, flag } from './command'
 import { describeEvent, showCost } from './event'
+import { toldEvent } from './event_line'
 import { showCount } from './figure'
 import { checkVerb, fleetTable, states, withFleet } from './fleet_way'
 import { json as toJson, print, room, tell } from './screen'
@@ -147,7 +147,7 @@ export async function followJob(
   { json = false, live = true }: { json?: boolean; live?: boolean } = {},
 ): Promise<void> {
   for await (const event of job.events({ live })) {
-    const text = json ? toJson(event) : (describeEvent(event as unknown as AgentEvent) ?? toJson(event))
+    const text = json ? toJson(event) : (describeEvent(toldEvent(event)) ?? toJson(event))
     if (to === 'stdout') print(text)
     else tell(text)
     // Nobody reads any more: an endless job is not followed without a reader.

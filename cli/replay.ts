@@ -5,16 +5,17 @@ import {
   Harness,
   replayFile,
   replayRecord,
-  type AgentEvent,
   type ProviderName,
-  type RecordReplay,
   type Replay,
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { readRecord, stateOf, type RecordEnd } from '../lib/harness/record_file'
+import { absolutePath } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, type OptionTable, setting, flag } from './command'
 import { describeResult } from './event'
+import { eventLineOf } from './event_line'
 import { showCount, showDuration } from './figure'
 import { recordsFolder } from './record'
 import { promptLines, stepLines, type Extent } from './recorded_step'
@@ -134,7 +135,7 @@ async function showTold(folder: string, look: Look): Promise<boolean> {
   for (let lines = await tail.next(); lines.length > 0; lines = await tail.next())
     for (const { text } of lines) {
       if (!(await room('stdout'))) return true
-      const { event, ms } = lineOf(text)
+      const { event, ms } = eventLineOf(text) ?? {}
       if (!event) continue
       isShown = true
       if (look.json) print(toJson(event))
@@ -170,29 +171,23 @@ async function printFile(file: string, name: 'stdout' | 'stderr'): Promise<void>
 /** A session has no verdict of its own: its events, as they were told. */
 async function showSession(
   folder: string,
-  end: RecordReplay['end'],
+  end: RecordEnd | undefined,
   look: Look,
   unfinished: string | null,
 ): Promise<number> {
   await showTold(folder, look)
-  const failedPrompts = Number(end?.failedPrompts ?? 0)
+  const failedPrompts = end?.failedPrompts ?? 0
   const ok = end?.ok === true && failedPrompts === 0
-  const error = (end?.error ?? end?.lastFailure) as { code: string; message: string } | undefined
+  const error = end?.error ?? end?.lastFailure
   const failed = failedPrompts > 0 ? `${showCount(failedPrompts, 'prompt failed', 'prompts failed')}: ` : ''
   if (look.json) print(toJson({ type: 'result', ok, error, unfinished }))
   else if (unfinished) print(`unfinished: ${unfinishedWords[unfinished]}`)
-  else print(error ? `${failed}${error.code}: ${error.message}` : 'ok: the session was closed')
+  else if (error) print(`${failed}${error.code}: ${error.message}`)
+  else print(ok ? 'ok: the session was closed' : noEnding)
   return ok ? 0 : 1
 }
 
-/** A line of `events.jsonl`; nothing of a line that is damaged. */
-function lineOf(line: string): { event?: AgentEvent; ms?: number } {
-  try {
-    return (JSON.parse(line) as { event?: AgentEvent; ms?: number } | null) ?? {}
-  } catch {
-    return {}
-  }
-}
+const noEnding = 'its end.json does not say how it ended'
 
 const unfinishedWords: Record<string, string> = {
   running: 'it is still running; this is what is known so far',
@@ -215,28 +210,25 @@ function folderOf(word: string): string | undefined {
 async function replayFolder(folder: string, look: Look): Promise<number> {
   const { json } = look
   const { start, end, unfinished, turn } = await replayRecord(folder)
-  if (!json && typeof start.prompt === 'string') promptLines(start.prompt, look).forEach(printLine)
+  const known = (await readRecord(absolutePath(folder))) ?? { start: {} }
+  const { prompt } = known.start
+  if (!json && prompt !== undefined) promptLines(prompt, look).forEach(printLine)
   if (turn) return show(turn, look, unfinished, folder)
-  if (start.kind === 'session') return showSession(folder, end, look, unfinished)
-  const { error, exitCode, signal, durationMs } = (end ?? {}) as {
-    error?: { code: string; message: string }
-    exitCode?: number | null
-    signal?: string | null
-    durationMs?: number
-  }
-  const ok = !unfinished && !error && exitCode === 0
+  if (start.kind === 'session') return showSession(folder, known.end, look, unfinished)
+  const ok = !unfinished && stateOf(known) === 'done'
   if (json) print(toJson({ type: 'result', ok, unfinished, start, end }))
   else {
     for (const stream of ['stdout', 'stderr'] as const) {
       const file = join(folder, stream)
       if (lstatSync(file, { throwIfNoEntry: false })?.isFile()) await printFile(file, stream)
     }
-    const how = error
-      ? `${error.code}: ${error.message}`
-      : unfinished
-        ? `unfinished: ${unfinishedWords[unfinished]}`
-        : `${signal ? `ended by ${signal}` : `exited with ${exitCode}`} after ${showDuration(durationMs ?? 0)}`
-    tell(`sheepdog: ${how}`)
+    tell(`sheepdog: ${unfinished ? `unfinished: ${unfinishedWords[unfinished]}` : howItEnded(known.end)}`)
   }
   return ok ? 0 : 1
+}
+
+function howItEnded({ error, exitCode, signal, durationMs = 0 }: RecordEnd = {}): string {
+  if (error) return `${error.code}: ${error.message}`
+  if (!signal && exitCode === undefined) return noEnding
+  return `${signal ? `ended by ${signal}` : `exited with ${exitCode}`} after ${showDuration(durationMs)}`
 }

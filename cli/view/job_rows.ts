@@ -2,8 +2,9 @@
 import type { Fleet } from '../../lib/fleet'
 import type { AgentEvent } from '../../lib/harness'
 import { timed, type TimedEvent } from '../../lib/fleet/job'
+import { toldEvent, type EventLine } from '../event_line'
 import { RecordIndex, shortly } from './record_index'
-import { bodyOf, rowOf, searchedText, type EventLine } from './row'
+import { bodyOf, rowOf, searchedText } from './row'
 import type { Found, Row } from './source'
 
 /** Pieces of a message come as one row, up to here. */
@@ -73,7 +74,7 @@ export class JobRows extends RecordIndex {
   }
 
   #add({ storedAtMs, attempt, event: told }: TimedEvent): void {
-    const event = told as AgentEvent
+    const event = toldEvent(told)
     const line: EventLine = { ms: Math.max(0, storedAtMs - this.#startedAtMs), attempt, event }
     this.hear(line)
     const last = this.#lines.at(-1)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { LineTable, type LineEntry, type StreamName } from './line_table'
 import { RecordIndex } from './record_index'
 import type { Found, Row } from './source'
-import { readRange } from '../../lib/harness/record_file'
+import { isFigure, readRange } from '../../lib/harness/record_file'
 import { Tail } from '../tail'
 import { plainLine, styleAfter, terminalLine, withoutColours, type Style } from './terminal_line'
 
@@ -93,9 +93,9 @@ export class OutputIndex extends RecordIndex {
   #onTime(text: string): void {
     const [ms, word, number] = text.split(' ') as [string, string, string]
     if (word !== 'stdout' && word !== 'stderr') return
-    const bytes = Number(number)
-    if (Number.isSafeInteger(bytes) && bytes > 0 && bytes <= windowBytes * 64)
-      this.#pieces.push({ ms: Number(ms), stream: word, bytes })
+    const [heardMs, bytes] = [Number(ms), Number(number)]
+    const isPiece = Number.isSafeInteger(bytes) && bytes > 0 && bytes <= windowBytes * 64
+    if (isPiece && isFigure(heardMs)) this.#pieces.push({ ms: heardMs, stream: word, bytes })
   }
 
   #onPiece(ms: number, stream: StreamName, offset: number, piece: Buffer): void {

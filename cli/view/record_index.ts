@@ -1,7 +1,7 @@
 // Base of the indexes of runs: they follow a run while it goes on, one reading at a time.
 import type { AgentUsage } from '../../lib/index'
 import { timers } from '../../lib/host'
-import type { EventLine } from './row'
+import type { EventLine } from '../event_line'
 import type { Found, Prompt, Row } from './source'
 import { TimelineBuilder } from './timeline'
 

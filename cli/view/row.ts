@@ -1,6 +1,6 @@
 // An event as a row of the page, and what it unfolds to. PURE.
-import type { AgentEvent } from '../../lib/index'
 import { inputWords, oneLine } from '../event'
+import type { EventLine } from '../event_line'
 import type { Row } from './source'
 
 const longest = 240
@@ -9,66 +9,10 @@ const mostText = 1 << 20
 
 type Look = Pick<Row, 'label' | 'text' | 'tone'> & { body: string }
 
-/** A recorded line: an event, or the judgement on an attempt. */
-export interface EventLine {
-  ms: number
-  attempt: number
-  event?: AgentEvent
-  judged?: { stop?: unknown; retry?: string | null }
-}
-
-/**
- * The line of a file of events; `undefined` for one that is no JSON. An event that lacks what its row shows, as one of another
- * version may, is shown as it stands in the file.
- */
-export function eventLineOf(text: string): EventLine | undefined {
-  let read: Partial<EventLine> | null
-  try {
-    read = JSON.parse(text) as Partial<EventLine> | null
-  } catch {
-    return undefined
-  }
-  const { ms, attempt, event, judged } = Object(read) as Partial<EventLine>
-  const line: EventLine = {
-    ms: typeof ms === 'number' ? ms : 0,
-    attempt: typeof attempt === 'number' ? attempt : 0,
-    ...(event instanceof Object && { event }),
-    ...(judged instanceof Object && { judged }),
-  }
-  if (isShown(line)) return line
-  return { ms: line.ms, attempt: line.attempt, event: { type: 'noise', line: text.trimEnd() } }
-}
-
-function isShown({ event, judged }: EventLine): boolean {
-  if (judged) return judged.retry == null || typeof judged.retry === 'string'
-  if (event === undefined) return true
-  if (typeof event.type !== 'string') return false
-  const needed = neededFields[event.type] ?? []
-  return needed.every(([name, type]) => typeof (event as Record<string, unknown>)[name] === type)
-}
-
-/** Fields that the row of an event, its time line or its sum is made of, and their types. */
-const neededFields: Record<string, [name: string, type: 'string' | 'number'][] | undefined> = {
-  text: [['text', 'string']],
-  reasoning: [['text', 'string']],
-  prompt: [['text', 'string']],
-  tool_start: [['name', 'string']],
-  usage: [
-    ['inputTokens', 'number'],
-    ['outputTokens', 'number'],
-    ['cachedInputTokens', 'number'],
-  ],
-  retry: [['message', 'string']],
-  warning: [['message', 'string']],
-  refused: [['what', 'string']],
-  session: [['sessionId', 'string']],
-  noise: [['line', 'string']],
-}
-
 function lookOf({ event, judged }: EventLine): Look {
   if (judged) {
-    const stop = stopName(judged.stop)
-    if (stop) return look('stopped', stopWords[stop] ?? stop, 'bad')
+    const stop = stopWords(judged.stop)
+    if (stop) return look('stopped', stop, 'bad')
     if (judged.retry) return look('retry', judged.retry, 'warn')
     return look('attempt', 'its process has ended', 'quiet')
   }
@@ -155,21 +99,21 @@ function foldedLines({ text, body }: Look): number {
     : body.split('\n', 1000).length + Math.floor(body.length / 160)
 }
 
-export const stopWords: Record<string, string> = {
-  idle: 'killed: it was silent for too long',
-  timedOut: 'killed: it took too long',
-  aborted: 'killed: it was aborted',
-  lingered: 'killed: it did not exit after its end of turn',
-  noProgress: 'killed: it made no progress',
-  otherSession: 'killed: it began another session',
-  overBudget: 'killed: its budget was used up',
-}
+const stops = new Map([
+  ['idle', 'killed: it was silent for too long'],
+  ['timedOut', 'killed: it took too long'],
+  ['aborted', 'killed: it was aborted'],
+  ['lingered', 'killed: it did not exit after its end of turn'],
+  ['noProgress', 'killed: it made no progress'],
+  ['otherSession', 'killed: it began another session'],
+  ['overBudget', 'killed: its budget was used up'],
+])
 
-/** The core writes a name, or an object with it. */
-export function stopName(stop: unknown): string | undefined {
-  const name =
-    typeof stop === 'string' ? stop : stop && typeof stop === 'object' ? Object.keys(stop)[0] : undefined
-  return name && name[0]!.toLowerCase() + name.slice(1)
+/** The reason of a stop in words. The core writes its name, or an object with the name. */
+export function stopWords(stop: unknown): string | undefined {
+  const [name = ''] = typeof stop === 'string' ? [stop] : Object.keys(Object(stop))
+  const known = name.slice(0, 1).toLowerCase() + name.slice(1)
+  return stops.get(known) ?? (known || undefined)
 }
 
 /** A command as it stands, any other input as JSON. */

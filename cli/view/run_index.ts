@@ -1,8 +1,9 @@
 // The events of a turn or a session: where each row stands in the file, found once and followed while the run goes on. The text
 // stays on the disk.
 import { join } from 'node:path'
+import { eventLineOf, type EventLine } from '../event_line'
 import { RecordIndex } from './record_index'
-import { bodyOf, eventLineOf, rowOf, searchedText, type EventLine } from './row'
+import { bodyOf, rowOf, searchedText } from './row'
 import type { Found, Row } from './source'
 import { readRange } from '../../lib/harness/record_file'
 import { Tail } from '../tail'

@@ -1,6 +1,7 @@
 // The time line of a run, from what was heard of it, piece by piece. PURE.
 import { inputWords } from '../event'
-import { stopName, stopWords, type EventLine } from './row'
+import type { EventLine } from '../event_line'
+import { stopWords } from './row'
 import type { Bar, Timeline } from './source'
 
 /** Shorter pauses are no silence. */
@@ -39,8 +40,8 @@ export class TimelineBuilder {
     }
     const { event, judged } = line
     if (judged) {
-      const stop = stopName(judged.stop)
-      if (stop) this.#marks.push({ atMs: line.ms, label: stopWords[stop] ?? stop, tone: 'kill' })
+      const label = stopWords(judged.stop)
+      if (label) this.#marks.push({ atMs: line.ms, label, tone: 'kill' })
       if (judged.retry)
         this.#marks.push({ atMs: line.ms, label: `tried again: ${judged.retry}`, tone: 'retry' })
       return this.#close(line.ms)

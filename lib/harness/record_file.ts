@@ -161,6 +161,7 @@ const endShape = {
 /** The value without fields of other types, which a damaged file or one of another version may have. */
 function fitting(value: unknown, shape: Shape): unknown {
   if (shape === 'any') return value
+  if (shape === 'number') return isFigure(value) ? value : undefined
   if (typeof shape === 'string') return typeof value === shape ? value : undefined
   const items = (given: unknown[]) =>
     given.map((item) => fitting(item, shape[0])).filter((item) => item !== undefined)
@@ -172,6 +173,14 @@ function fitting(value: unknown, shape: Shape): unknown {
   })
   return Object.fromEntries(fields.filter(([, field]) => field !== undefined))
 }
+
+/** Whether it is a number that a time can be and that sums stand: a damaged file can have others. */
+export function isFigure(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= mostFigure
+}
+
+/** Latest time that a `Date` can have. */
+const mostFigure = 8.64e15
 
 const isList = (shape: object): shape is readonly [Shape] => Array.isArray(shape)
 
@@ -188,10 +197,30 @@ function endOf(value: unknown): RecordEnd | undefined {
 
 const tokens = ['inputTokens', 'outputTokens', 'cachedInputTokens'] as const
 
+const raceShape = {
+  entries: [
+    {
+      run: 'string',
+      provider: 'string',
+      state: 'string',
+      reason: 'string',
+      tokens: 'number',
+      costUsd: 'number',
+      durationMs: 'number',
+      files: 'number',
+    } as const satisfies Record<keyof RecordedEntry, Shape>,
+  ],
+} as const satisfies Record<keyof RecordedRace, Shape>
+
 /** null: the turn was in no race, or in one that is not over. */
 export async function readRace(folder: string): Promise<RecordedEntry[] | null> {
-  const race = (await readJson(join(folder, 'race.json'))) as Partial<RecordedRace> | null | undefined
-  return Array.isArray(race?.entries) ? race.entries.filter((one: unknown) => one instanceof Object) : null
+  const race = fitting(await readJson(join(folder, 'race.json')), raceShape) as
+    Partial<RecordedRace> | undefined
+  const unknown = { run: null, reason: null, tokens: null, costUsd: null, durationMs: 0, files: null }
+  const entries = race?.entries?.filter(
+    ({ provider, state }) => provider !== undefined && state !== undefined,
+  )
+  return entries?.map((entry) => ({ ...unknown, ...entry })) ?? null
 }
 
 export async function writeRace(folder: string, race: RecordedRace): Promise<void> {

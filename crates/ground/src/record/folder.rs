@@ -72,7 +72,7 @@ pub(super) fn write_json(folder: &HeldFolder, name: &str, value: &Value) -> io::
 /// Reads one of a record's JSON files; `None` when it is missing or unreadable.
 pub fn read_json(folder: &Path, name: &str) -> Option<Value> {
     let folder = HeldFolder::open(folder, &ContainedFolders::default()).ok()?;
-    crate::json::read_own(&folder.read(name, MAX_JSON_BYTES).ok()?).ok()
+    crate::json::read_own(&folder.read(name, MAX_JSON_BYTES).ok()?).ok().filter(Value::is_object)
 }
 
 crate::named! {
