@@ -266,8 +266,8 @@ impl Inspected {
         is_seen: bool,
         is_own: bool,
     ) -> Option<Response<Body>> {
-        if self.shared.is_cut() {
-            return Some(refused("the budget of this program is used up"));
+        if let Some(response) = self.shared.used_up() {
+            return Some(response);
         }
         if is_seen && request.headers().contains_key(UPGRADE) && !is_h2c(request) {
             let line = "a host with a secret or a budget is spoken to by HTTP requests only: no websockets";

@@ -50,7 +50,7 @@ pub struct Reports {
     pub is_own: IsOwn,
     pub asks: OnAsk,
     pub metered: OnMetered,
-    /// Turned on when no more may be spent: everything under way is cut off, and hosts that are metered are refused.
+    /// Turned on when no more may be spent: everything under way is cut off, and every host is refused.
     pub cut: watch::Receiver<bool>,
 }
 
@@ -275,17 +275,23 @@ impl Shared {
             return wrong("CONNECT needs a host and a port");
         };
         let host = self.access.local_host(host, port);
+        // Before the look: the cut may come between the two.
+        let over = self.over();
+        let is_seen = self.access.looks_into(&host, port);
+        // A host that is looked into says it to each request, in the words of its protocol.
+        if let Some(response) = self.used_up().filter(|_| !is_seen) {
+            return response;
+        }
         let (way, server) = match self.reach(&host, port).await {
             Ok(reached) => reached,
             Err(response) => return response,
         };
-        let over = self.over();
         ground::task::spawn(async move {
             let _place = place;
             let tunnel = async {
                 let Ok(client) = hyper::upgrade::on(request).await else { return };
                 let client = TokioIo::new(client);
-                if self.access.looks_into(&host, port) {
+                if is_seen {
                     let client = (client, ends);
                     return inspect::serve(self.clone(), client, (host, port), way, Some(server)).await;
                 }

@@ -49,9 +49,9 @@ impl Shared {
         (self.on_refused)(what);
     }
 
-    /// Whether no more may be spent.
-    pub(crate) fn is_cut(&self) -> bool {
-        *self.cut.borrow()
+    /// The answer to every request once no more may be spent.
+    pub(crate) fn used_up(&self) -> Option<Response<Body>> {
+        self.cut.borrow().then(|| refused("the budget of this program is used up"))
     }
 
     /// Resolves when the proxy has ended, or when everything under way is cut off.

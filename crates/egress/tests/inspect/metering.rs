@@ -64,6 +64,21 @@ async fn a_stream_is_cut_off_in_its_middle_and_nothing_more_is_asked() {
     assert_eq!(ground.metered.borrow().requests, 1);
 }
 
+#[tokio::test]
+async fn a_host_that_is_not_metered_is_cut_off_too() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), mirror);
+    let ground = Ground::new([server.port, 1], trust);
+    let mut tunnel = ground.tunnel("d.example", server.port).await;
+    ground.cut.send_replace(true);
+    assert_eq!(tunnel.read(&mut [0]).await.unwrap_or(0), 0, "a tunnel under way");
+    let mut stream = TcpStream::connect(("127.0.0.1", ground.proxy.port())).await.expect("a connection");
+    let request = format!("CONNECT d.example:{} HTTP/1.1\r\n{}\r\n\r\n", server.port, ground.authorization);
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let answer = message(&mut stream).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("budget"), "{answer}");
+}
+
 const ASKS: &str = r#"{"model":"m","messages":[{"role":"user","content":"Say hello, please."}]}"#;
 
 fn ask_model(host: &str, port: u16) -> String {
