@@ -222,7 +222,7 @@ impl<'a> Json<'a> {
         if self.is_text() { &self.text[1..self.text.len() - 1] } else { b"" }
     }
 
-    pub fn number(self) -> Option<f64> {
+    fn number(self) -> Option<f64> {
         let first = self.text.first()?;
         if !(first.is_ascii_digit() || *first == b'-') {
             return None;
@@ -236,7 +236,12 @@ impl<'a> Json<'a> {
         if self.text.len() <= 15 && !self.text.is_empty() && self.text.iter().all(u8::is_ascii_digit) {
             return Some(self.text.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')));
         }
-        self.number().filter(|number| *number >= 0.0).map(|number| number as u64)
+        self.amount().map(|number| number as u64)
+    }
+
+    /// An amount, as of money: a number that is not negative, whole or not.
+    pub fn amount(self) -> Option<f64> {
+        self.number().filter(|number| *number >= 0.0)
     }
 
     /// A whole number, such as an exit code or a status.

@@ -2,6 +2,7 @@
 
 use crate::acp::wire::update::TurnEnd;
 use crate::harness::Usage;
+use crate::harness::event::exact;
 
 /// Usage of the session over all its turns, for agents that count on.
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ impl SessionUsage {
     pub(crate) fn cost_of_turn(&mut self) -> Option<f64> {
         let spent = self.cost - self.cost_told;
         self.cost_told = self.cost;
-        (spent > 0.0).then(|| (spent * 1e9).round() / 1e9)
+        (spent > 0.0).then(|| exact(spent))
     }
 }
 

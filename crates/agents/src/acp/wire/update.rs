@@ -422,7 +422,8 @@ fn joined(words: [&Value; 2]) -> String {
 }
 
 fn cost(cost: &Value) -> Option<f64> {
-    (cost["currency"] == "USD").then(|| cost["amount"].as_f64()).flatten()
+    let amount = (cost["currency"] == "USD").then(|| cost["amount"].as_f64()).flatten();
+    amount.filter(|amount| *amount >= 0.0)
 }
 
 /// Tokens, in whichever case the agent writes its names.

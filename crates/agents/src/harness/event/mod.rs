@@ -245,9 +245,13 @@ impl Usage {
 }
 
 /// Money without the crumbs that binary fractions leave: a billionth of a dollar is the least that is told.
-fn exact(cost: f64) -> f64 {
+pub(crate) fn exact(cost: f64) -> f64 {
+    // An agent may tell any number, and infinity cannot be written as JSON.
+    let cost = cost.min(MOST_MONEY);
     (cost * 1e9).round() / 1e9
 }
+
+const MOST_MONEY: f64 = 1e18;
 
 ground::named! {
     /// Why the agent says that it failed.

@@ -244,7 +244,7 @@ impl Messages {
         ] = line.fields(RESULT);
         report_session(session, digest);
         let last_call = self.usage.last_call();
-        self.usage.on_result(usage, cost.number(), new_usage, digest);
+        self.usage.on_result(usage, cost.amount(), new_usage, digest);
         self.count_turns(turns.count(), digest);
         warn_of_denials(denials, digest);
         let structured = if structured.is_present() { structured } else { structured_result };

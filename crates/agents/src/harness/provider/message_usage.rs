@@ -129,7 +129,7 @@ impl MessageUsage {
 /// Usage of all models together; zero when none was asked, `None` when nothing is said about it.
 fn models_of(models: Json) -> Option<Usage> {
     let of_model = |model: Json| {
-        let cost_usd = model.field("costUSD").number();
+        let cost_usd = model.field("costUSD").amount();
         Some(Usage { cost_usd, ..Usage::told(model, CachedInput::Beside)? })
     };
     if !models.is_object() {
@@ -153,7 +153,7 @@ mod tests {
         let (line, mut index) = (result.to_string(), Index::default());
         let line = index.read(line.as_bytes()).unwrap();
         let [usage, cost, since] = line.fields(["usage", "total_cost_usd", "since"]);
-        told.on_result(usage, cost.number(), since, digest);
+        told.on_result(usage, cost.amount(), since, digest);
     }
 
     fn input(digest: &Digest) -> u64 {

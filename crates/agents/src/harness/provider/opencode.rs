@@ -173,7 +173,7 @@ impl Opencode {
     fn step_finish(&mut self, part: Json, digest: &mut Digest) {
         let [reason, tokens, cost] = part.fields(["reason", "tokens", "cost"]);
         if let Some(usage) = Usage::told(tokens, CachedInput::Beside) {
-            digest.usage(Usage { cost_usd: cost.number(), ..usage });
+            digest.usage(Usage { cost_usd: cost.amount(), ..usage });
         }
         let is_fruitful = std::mem::take(&mut self.is_fruitful);
         match reason.word() {

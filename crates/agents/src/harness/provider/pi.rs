@@ -276,7 +276,7 @@ impl Pi {
 }
 
 fn usage_of(usage: Json) -> Option<Usage> {
-    let cost_usd = usage.at("cost.total").number();
+    let cost_usd = usage.at("cost.total").amount();
     Some(Usage { cost_usd, ..Usage::told(usage, CachedInput::Beside)? })
 }
 
