@@ -8,7 +8,7 @@ use ground::retry::RetryPolicy;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A file of this test run, which is not there yet.
 struct Counter(PathBuf);
@@ -138,6 +138,75 @@ async fn a_silent_agent_that_computes_gets_its_time_once_more_and_a_limit_is_tol
             let told = outcome.error().unwrap().facts().get(fact).and_then(Value::as_f64);
             let limit = limit.map(|limit| limit.as_secs_f64() * 1e3);
             assert_eq!((code(&outcome).as_str(), told), (expected, limit), "{play} {fact}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_abort_ends_each_wait_of_a_turn_at_once() {
+    for version in [1, 2] {
+        let counter = Counter::new();
+        let long = RetryPolicy { attempts: 3, base_delay: PATIENCE * 10, max_delay: PATIENCE * 10 };
+        let cases = [
+            ("the pause before a retry", TurnRequest { retry: long, ..turn(version, counter.flaky(9)) }, 1),
+            (
+                "the wait for a limit",
+                TurnRequest { wait_for_reset: PATIENCE * 100, ..turn(version, "limit 3600000") },
+                0,
+            ),
+        ];
+        for (name, request, turns) in cases {
+            let limit = ConcurrencyLimit::new(1);
+            let turn = start_turn(TurnRequest { has_listener: true, ..request }, vec![limit.clone()], None);
+            let mut reader = turn.events();
+            let mut events: Vec<Value> = Vec::new();
+            let mut begun = None;
+            while let Some(more) = tokio::time::timeout(PATIENCE, reader.next()).await.unwrap() {
+                events.extend(more.iter().map(|event| serde_json::to_value(event).unwrap()));
+                if events.iter().any(|event| event["type"] == "retry") && begun.is_none() {
+                    begun = Some(Instant::now());
+                    turn.abort();
+                }
+            }
+            let outcome = turn.outcome().await;
+            assert!(begun.unwrap().elapsed() < millis(1_000), "{name}: {:?}", begun.unwrap().elapsed());
+            assert_eq!(code(&outcome), "AGENT_ABORTED", "{name}");
+            let facts = &outcome.result().unwrap().facts;
+            assert_eq!(
+                (facts.attempts, facts.turns > 0, facts.session_id.is_some()),
+                (1, turns > 0, true),
+                "{name}"
+            );
+            let ends: Vec<usize> = (0..events.len()).filter(|at| events[*at]["type"] == "end").collect();
+            assert_eq!(ends, [events.len() - 1], "{name}: {events:?}");
+            let kept = outcome.error().unwrap().facts()["events"].as_array().unwrap();
+            assert!(kept.iter().any(|event| event["type"] == "session"), "{name}: {kept:?}");
+            let next = start_turn(crate::single_turns::turn(version, "hello"), vec![limit], None);
+            assert_eq!(
+                text(&tokio::time::timeout(PATIENCE, next.outcome()).await.unwrap()),
+                "Hello world",
+                "{name}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_abort_at_any_moment_ends_the_turn() {
+    for version in [1, 2] {
+        let moments = (0..60).map(|number| async move {
+            let mut request = turn(version, "stall");
+            request.agent.kill_grace = millis(300);
+            let turn = start_turn(request, Vec::new(), None);
+            tokio::time::sleep(millis(number * 8)).await;
+            turn.abort();
+            let outcome = tokio::time::timeout(millis(15_000), turn.outcome()).await;
+            assert_eq!(outcome.map(|outcome| code(&outcome)), Ok("AGENT_ABORTED".to_owned()), "{number}");
+        });
+        let mut moments: Vec<_> = moments.collect();
+        while !moments.is_empty() {
+            let some = moments.split_off(moments.len().saturating_sub(6));
+            futures_util::future::join_all(some).await;
         }
     }
 }

@@ -240,7 +240,7 @@ impl Owner {
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {
-                let error = self.redacted(&error);
+                let error = active.prompt.driver.ears().failed(&error);
                 TurnOutcome::Failed { error, partial: Some(result) }
             }
         };

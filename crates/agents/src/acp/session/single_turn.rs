@@ -135,7 +135,12 @@ impl UnderWay<'_> {
         prompt.schema = request.schema.clone();
         prompt.waits = request.background == Background::Wait;
         prompt.has_listener = request.has_listener;
-        let outcome = self.follow(&session.start(prompt), request.has_listener).await;
+        let turn = session.start(prompt);
+        if self.is_aborted {
+            // The abort came in the moment in which the session was open.
+            turn.abort();
+        }
+        let outcome = self.follow(&turn, request.has_listener).await;
         session.close().await;
         let (result, error) = match TurnOutcome::clone(&outcome) {
             TurnOutcome::Succeeded(result) => (Some(result), None),

@@ -5,6 +5,7 @@ use crate::acp::question::Answer;
 use crate::acp::question::elicitation::Elicited;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
+use crate::harness::verdict::recent::{LastEvents, last_values};
 use crate::harness::{AgentEvent, EventSink, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;
@@ -86,11 +87,19 @@ pub(crate) struct Ears {
     /// A word to abort the turn was taken, and the owner is not told yet.
     aborts: bool,
     is_over: bool,
+    /// For the error of a turn that fails, whether or not somebody listens.
+    last: LastEvents,
 }
 
 impl Ears {
     pub(crate) fn new(audience: Audience, words: UnboundedReceiver<TurnOrder>) -> Ears {
-        Ears { audience, words, aborts: false, is_over: false }
+        Ears { audience, words, aborts: false, is_over: false, last: LastEvents::default() }
+    }
+
+    /// The error of the turn, without secrets and with the last events that were told.
+    pub(crate) fn failed(&mut self, error: &Error) -> Error {
+        let last = self.audience.redact_all(self.last.take());
+        self.audience.redact_error(error).with("events", last_values(&last))
     }
 
     /// The next word, once it is carried out as far as it is about listeners: whether it aborts the turn. `None`: the handles are gone.
@@ -116,6 +125,7 @@ impl Ears {
         while let Ok(word) = self.words.try_recv() {
             self.aborts |= !self.heed(word);
         }
+        events.iter().for_each(|event| self.last.add(event));
         self.audience.tell(events);
     }
 }

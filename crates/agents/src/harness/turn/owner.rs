@@ -22,7 +22,7 @@ use crate::harness::limit::hold::{from_now, wall_clock};
 use crate::harness::limit::scheduler::{ConcurrencyLimit, Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
 use crate::harness::verdict::Fault;
-use crate::harness::verdict::recent::{last_values, reread};
+use crate::harness::verdict::recent::{last_behind, reread};
 use crate::harness::verdict::result::TurnResult;
 use crate::harness::verdict::tally::Tally;
 use ground::error::{Error, ErrorCode};
@@ -157,7 +157,7 @@ impl Owner {
         preparation: Option<Preparation<TurnRequest>>,
         allowance: &Allowance,
     ) -> Result<Option<Value>, Error> {
-        let slot = self.slot(Some(place)).await;
+        let slot = self.slot(Some(place), allowance).await;
         self.queued = self.started.elapsed();
         let slot = slot?;
         debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
@@ -173,17 +173,17 @@ impl Owner {
     }
 
     /// The right to run, once the account is not at its limit. Who is held back has no place in the queue.
-    async fn slot(&mut self, mut place: Option<Waiting>) -> Result<Slot, Error> {
+    async fn slot(&mut self, mut place: Option<Waiting>, allowance: &Allowance) -> Result<Slot, Error> {
         loop {
             if let Some(until) = self.account.held_until() {
                 place = None;
                 debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
                 self.tell_between(waiting(self.request.agent.provider, false, until));
-                self.or_abort(wall_clock(until)).await?;
+                self.pause(wall_clock(until), allowance).await?;
                 continue;
             }
             let waiting = place.take().unwrap_or_else(|| Waiting::begin(self.limits.clone()));
-            let slot = self.or_abort(waiting.end()).await?;
+            let slot = self.pause(waiting.end(), allowance).await?;
             // The limit may have been met since.
             if self.account.held_until().is_none() {
                 return Ok(slot);
@@ -228,17 +228,17 @@ impl Owner {
                         delay.as_millis()
                     ));
                     drop(slot);
-                    self.or_abort(tokio::time::sleep(delay)).await?;
-                    slot = self.slot(None).await?;
+                    self.pause(tokio::time::sleep(delay), allowance).await?;
+                    slot = self.slot(None, allowance).await?;
                 }
                 Next::Wait(Wait { least, .. }) => {
                     let until = reset.map_or_else(|| SystemTime::now() + least, |limit| limit.after(least));
                     self.tell_between(waiting(self.request.agent.provider, true, until));
                     drop(slot);
-                    self.or_abort(wall_clock(until)).await?;
+                    self.pause(wall_clock(until), allowance).await?;
                     waits += 1;
                     again = again.after_limit(session, self.tally.has_worked());
-                    slot = self.slot(None).await?;
+                    slot = self.slot(None, allowance).await?;
                 }
                 Next::Reask { session, problems } => {
                     self.tell_retry(REASKED.to_owned());
@@ -350,6 +350,18 @@ impl Owner {
         self.retries.push(event);
     }
 
+    /// Waits for something before an attempt, unless a budget that others share is crossed meanwhile.
+    async fn pause<T>(&mut self, wait: impl Future<Output = T>, allowance: &Allowance) -> Result<T, Error> {
+        let waited = async {
+            tokio::select! {
+                biased;
+                () = allowance.crossed() => Err(allowance.exceeded()),
+                value = wait => Ok(value),
+            }
+        };
+        self.or_abort(waited).await?
+    }
+
     /// Waits for something, and for an abort meanwhile.
     async fn or_abort<T>(&mut self, wait: impl Future<Output = T>) -> Result<T, Error> {
         tokio::pin!(wait);
@@ -400,7 +412,10 @@ impl Owner {
             let warnings = &result.facts.warnings;
             events.extend(reread(provider, judged.before, &process.stdout, process.truncated, warnings));
         }
-        last_values(self.audience.redact_all(events))
+        // An attempt over the protocol has told its own in its error.
+        let fault = self.last.as_ref().and_then(|last| last.fault.as_ref());
+        let told = fault.and_then(|fault| fault.error.facts().get("events")?.as_array());
+        last_behind(&self.audience.redact_all(events), told.map_or(&[], Vec::as_slice))
     }
 
     /// The result so far, without secrets.

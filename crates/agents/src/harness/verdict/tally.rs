@@ -13,6 +13,8 @@ pub(crate) struct Tally {
     usage: Option<Usage>,
     turns: u64,
     has_worked: bool,
+    /// The last attempt counts only if no other follows.
+    is_free: bool,
     warnings: Vec<String>,
     /// Targets that the sandboxes of the attempts refused; absent without a sandbox.
     refused: Option<Vec<Refused>>,
@@ -32,7 +34,8 @@ impl Tally {
 
     /// An attempt is over.
     pub(crate) fn count(&mut self, facts: &TurnFacts, has_worked: bool) {
-        self.attempts += facts.attempts;
+        self.attempts = (self.attempts + facts.attempts).saturating_sub(u32::from(self.is_free));
+        self.is_free = false;
         self.has_worked |= has_worked;
         self.turns = self.turns.saturating_add(facts.turns);
         self.tool_calls += facts.tool_calls;
@@ -62,9 +65,9 @@ impl Tally {
         self.metered = plus(std::mem::take(&mut self.metered), metered);
     }
 
-    /// The last attempt met a limit that is waited out: it is none.
+    /// The last attempt met a limit that is waited out: it is none if another follows.
     pub(crate) fn uncount(&mut self) {
-        self.attempts = self.attempts.saturating_sub(1);
+        self.is_free = true;
     }
 
     /// A model answered, or a tool ran.
@@ -104,7 +107,11 @@ mod tests {
             digest.warning("cut");
             tally.count(&TurnFacts::of(Provider::Codex, &digest, false), true);
         }
-        tally.count(&TurnFacts::of(Provider::Codex, &Digest::new(false), false), false);
+        tally.uncount();
+        assert_eq!(tally.attempts, 2, "no other follows");
+        for _ in 0..2 {
+            tally.count(&TurnFacts::of(Provider::Codex, &Digest::new(false), false), false);
+        }
         assert_eq!((tally.attempts, tally.tool_calls, tally.turns), (3, 2, 2));
         assert_eq!(tally.usage.map(|usage| usage.input_tokens), Some(12));
         assert_eq!(tally.warnings, ["cut"]);
