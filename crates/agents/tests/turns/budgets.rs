@@ -8,7 +8,7 @@ use agents::model::Schema;
 use serde_json::json;
 use std::sync::Arc;
 
-/// What makes the first attempt, which uses 13 tokens and $0.1, be followed by another.
+/// Reasons for another attempt: the first one uses 13 tokens and $0.1.
 const REASONS: [(&str, &str); 3] = [
     ("a retry", "begin; say Part. 10 3 0.1; fail '503 overloaded'"),
     ("a limit", "begin; say Part. 10 3 0.1; fail 'Rate limit reached. Please try again in 0.1s.'"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 type Set = fn(&mut ClockLimits, Option<Duration>);
 
-/// The clock, what the agent does, and what else its error tells.
+/// The clock, the play, and words of its error.
 const CASES: [(&str, Set, &str, &str, &str); 8] = [
     ("startTimeoutMs", |limits, limit| limits.start = limit, "sleep 600", "AGENT_IDLE", "printed nothing"),
     (

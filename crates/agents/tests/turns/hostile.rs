@@ -7,7 +7,7 @@ use std::time::Instant;
 
 const CHATTER: &str = "while :; do echo working; sleep 0.005; done";
 
-/// What the agent does, the code of its turn, and the text.
+/// Each play, the code of its turn, and the text.
 const PLAYS: &[(&str, &str, &str)] = &[
     // Ends that contradict each other, and the exit.
     ("begin; say A. 1 1 0; over; say B. 1 1 0; over", "ok", "B."),

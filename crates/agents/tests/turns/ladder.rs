@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What the agent does with SIGTERM, whether it has to be killed for it, and the signal that ends it.
+/// Agents by their answer to SIGTERM: whether they have to be killed for it, and the signal that ends them.
 const AGENTS: [(&str, &str, bool, Option<&str>); 5] = [
     ("dies", "", false, Some("SIGTERM")),
     ("ignores it", "trap '' TERM", true, Some("SIGKILL")),

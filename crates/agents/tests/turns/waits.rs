@@ -1,4 +1,4 @@
-//! What happens between the attempts of a turn: events, slots, and an abort in each wait.
+//! The time between the attempts of a turn: events, slots, and an abort in each wait.
 
 use crate::played::{Played, Ran, aborted, heard, is_retry};
 use crate::support::{PATIENCE, code, millis, text};
