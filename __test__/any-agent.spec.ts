@@ -49,7 +49,13 @@ test('a turn has the verdicts, the clocks and the retries of a named agent', asy
   const { events, result } = await failure(run('error -32603 overloaded', { retry }))
   expect({ turns: result?.turns, events }).toMatchObject({
     turns: 2,
-    events: [{ type: 'retry', message: expect.stringMatching(/^attempt 1 failed/) }],
+    events: [
+      { type: 'retry', message: expect.stringMatching(/^attempt 1 failed/) },
+      { type: 'session' },
+      { type: 'text', text: 'API Error: 500' },
+      { type: 'error', kind: 'overloaded' },
+      { type: 'end', ok: false },
+    ],
   })
   expect(await codes('nothing')).toEqual(['AGENT_TRUNCATED', undefined, 1])
   // Nothing holds it to "edit" either; that is of no use to somebody who has mistyped the command.

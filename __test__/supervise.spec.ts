@@ -122,6 +122,17 @@ describe('supervise()', () => {
     expect(await eventsOf(server.events())).toEqual([])
   })
 
+  it('starts again what was asked for, whatever became of the arguments and the options since', async () => {
+    const { args } = counting('exit 1', 'exit 0')
+    const asked = ['-c', `echo "$WORD" >> words; ${args[1]}`]
+    const options = { cwd: folder, env: { WORD: 'first' }, restart: { minDelayMs: 1, maxDelayMs: 1 } }
+    const program = supervise('sh', asked, options)
+    asked[1] = 'echo another >> words; exit 0'
+    options.env.WORD = 'second'
+    await program.done
+    expect(readFileSync(join(folder, 'words'), 'utf8')).toBe('first\nfirst\n')
+  })
+
   it('tells a start before its end, however late the host hears of it', async () => {
     const { prototype } = spawn('true').constructor
     const { get } = Object.getOwnPropertyDescriptor(prototype, 'started')!

@@ -20,7 +20,7 @@ import type { OpenOptions } from './harness/session/request'
 import { Turn } from './harness/turn'
 import { native } from './native'
 import { TurnWatch } from './observability/turn_watch'
-import { check } from './option'
+import { check, snapshot } from './option'
 import type { StructuredOf } from './schema'
 
 export type { AgentName, AgentProgram } from './harness/agent_program'
@@ -64,7 +64,7 @@ export class Harness {
   /** @throws INVALID_OPTION for a wrong option or an unknown provider. */
   constructor(options: HarnessOptions) {
     checkHarnessOptions(options)
-    this.#options = { ...options }
+    this.#options = snapshot(options)
     this.#limits = [new native.NativeConcurrencyLimit(options.maxConcurrent)]
     if (options.limit) this.#limits.push(nativeLimit(options.limit))
   }

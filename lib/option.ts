@@ -128,6 +128,33 @@ export function givenOf<T extends object>(fields: T | undefined): T {
   return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined)) as T
 }
 
+/**
+ * The given fields as they are now: what the caller does with its lists and objects later changes nothing. A `schema` may be a
+ * library's own object, and one that holds a function has an identity: both are taken as they are.
+ */
+export function snapshot<T extends object>(fields: T | undefined): T {
+  const copied = Object.entries(givenOf(fields)).map(([name, value]) => [
+    name,
+    name === 'schema' ? value : copyOf(value, mostLevels),
+  ])
+  return Object.fromEntries(copied) as T
+}
+
+/** Options are not nested deeper. */
+const mostLevels = 8
+
+function copyOf(value: unknown, levels: number): unknown {
+  if (levels === 0 || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: unknown) => copyOf(item, levels - 1))
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const fields = Object.entries(value)
+  const isData = prototype === Object.prototype || prototype === null
+  // A field that is hidden belongs to more than data, such as an iterator.
+  const isShown = Reflect.ownKeys(value).length === fields.length
+  if (!isData || !isShown || fields.some(([, field]) => typeof field === 'function')) return value
+  return Object.fromEntries(fields.map(([name, field]) => [name, copyOf(field, levels - 1)]))
+}
+
 /** Refuses a name that no environment variable can have. */
 export function checkVariableName(path: string, name: string): void {
   if (name !== '' && !/[=\0]/.test(name)) return

@@ -6,7 +6,7 @@ import { invalidOption, settle, SheepdogError, withPath } from '../error'
 import { Harness } from '../harness'
 import { absolutePath, elapsedMs, onWaitedFor } from '../host'
 import { native } from '../native'
-import { check, checkOptions, givenOf, optionsOf, show, type Checks } from '../option'
+import { check, checkOptions, givenOf, optionsOf, show, snapshot, type Checks } from '../option'
 import { folderPath, processOptionChecks, type RunResult } from '../process'
 import { checkCommand, type RunThere } from './checkout'
 import type { Changes } from './changes'
@@ -131,6 +131,7 @@ export async function race(prompt: string, options: RaceOptions): Promise<Race> 
   check.object('options', options)
   checkOptions(options, raceChecks)
   if (options.agents === undefined) throw invalidOption('agents', 'is missing: expected an array of agents')
+  options = snapshot(options)
   const harnesses = options.agents.map(toHarness)
   const over = () => new SheepdogError('AGENT_ABORTED', 'the race was aborted', {}, options.signal?.reason)
   if (options.signal?.aborted) throw over()

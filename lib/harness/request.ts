@@ -3,7 +3,7 @@ import { toJson } from '../json'
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
-import { check, checkOptions, givenOf, optionsOf, show, type Checks, type Crossing } from '../option'
+import { check, checkOptions, optionsOf, show, snapshot, type Checks, type Crossing } from '../option'
 import { checkNoCheckout, checkWorktree, type WorktreeOptions } from './checkout'
 import { ofATurn } from './foreign_option'
 import { environmentChanges, folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
@@ -394,12 +394,12 @@ export function checkHarnessOptions(options: unknown): void {
 
 /** The harness's options are the turn's defaults; `undefined` counts as absent, env and retry go name by name. */
 export function merge(defaults: HarnessOptions, options: TurnOptions = {}): HarnessOptions {
-  const given = givenOf(options)
+  const given = snapshot(options)
   const merged: HarnessOptions = { ...defaults, ...given }
-  if (defaults.env && options.env) merged.env = { ...defaults.env, ...options.env }
+  if (defaults.env && given.env) merged.env = { ...defaults.env, ...given.env }
   // The harness's `allow` is for "edit": a turn at another level does not get it.
   if (given.permission !== undefined && given.permission !== 'edit' && !given.allow) delete merged.allow
-  if (defaults.retry && options.retry) merged.retry = { ...defaults.retry, ...options.retry }
+  if (defaults.retry && given.retry) merged.retry = { ...defaults.retry, ...given.retry }
   return merged
 }
 

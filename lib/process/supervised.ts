@@ -2,7 +2,7 @@
 import { waited } from '../abort'
 import { type SheepdogError, SheepdogError as Failure, invalidOption } from '../error'
 import { timers } from '../host'
-import { check, checkOptions } from '../option'
+import { check, checkOptions, snapshot } from '../option'
 import { spawn } from '../process'
 import { warnOnce } from '../warning'
 import { delayMs, endOf, type EndKind, kindOf, type RunEnd } from './end'
@@ -101,7 +101,7 @@ export function supervise(command: string, options?: SuperviseOptions): Supervis
 export function supervise(command: string, args?: unknown, options?: unknown): Supervised {
   const onlyOptions = isOptions(args, options)
   const given = ((onlyOptions ? args : options) ?? {}) as SuperviseOptions
-  const list = onlyOptions ? undefined : args
+  const list = onlyOptions ? undefined : Array.isArray(args) ? [...args] : args
   return new Supervised(given, (rest) => spawn(command, list as string[] | undefined, rest) as RunningProcess)
 }
 
@@ -171,7 +171,7 @@ export class Supervised implements AsyncDisposable {
 
   async #supervise(options: SuperviseOptions, start: (options: RunOptions) => RunningProcess): Promise<void> {
     check.object('options', options)
-    const { restart, ...rest } = options
+    const { restart, ...rest } = snapshot(options)
     checkOptions(restart, checks, 'restart')
     if (isReadOnce(rest.input))
       throw invalidOption('input', 'a stream can be read once: for supervise() use text, bytes or { file }')

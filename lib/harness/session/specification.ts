@@ -1,6 +1,6 @@
 // Options of a session, in the form that the core takes.
 import type { AgentSpec, OpenSpec } from '../../../native/native'
-import { givenOf, type Crossing, type NothingLeft } from '../../option'
+import { givenOf, snapshot, type Crossing, type NothingLeft } from '../../option'
 import { checkNoCheckout } from '../checkout'
 import { serverSpecs } from '../mcp_server'
 import { agentSpec, harnessChecks, type HarnessOptions } from '../request'
@@ -19,11 +19,12 @@ const sharedNames = Object.keys(openChecks).filter(
 
 /** The options of a session: its own, and for the rest those of its harness. */
 export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | undefined): OpenOptions {
-  const merged: OpenOptions = { ...openDefaults(defaults), ...givenOf(options) }
-  if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
-  if (defaults.retry && options?.retry) merged.retry = { ...defaults.retry, ...options.retry }
+  const given = snapshot(options)
+  const merged: OpenOptions = { ...openDefaults(defaults), ...given }
+  if (defaults.env && given.env) merged.env = { ...defaults.env, ...given.env }
+  if (defaults.retry && given.retry) merged.retry = { ...defaults.retry, ...given.retry }
   // `allow` belongs to "edit" and "ask"; a session at another level drops it.
-  const { permission, allow } = options ?? {}
+  const { permission, allow } = given
   if ((permission === 'plan' || permission === 'auto') && !allow) delete merged.allow
   return merged
 }
