@@ -2870,7 +2870,7 @@ export declare function listRuns(
 /**
  * Removes records of runs that are over. A run that goes on is never removed.
  *
- * @returns Number of runs that were removed, and the bytes of their files.
+ * @returns Number of runs that were removed, and the bytes of their files. `problems`: those that could not be removed, and why.
  * @throws INVALID_OPTION for a folder as in `listRuns`, and without any limit.
  *
  * @example
@@ -2879,7 +2879,7 @@ export declare function listRuns(
 export declare function pruneRuns(
   folder: string,
   options: PruneRunsOptions,
-): Promise<{ runs: number; bytes: number }>
+): Promise<{ runs: number; bytes: number; problems?: string[] }>
 
 /**
  * Runs a coding-agent CLI as a function.

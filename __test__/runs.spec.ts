@@ -157,6 +157,22 @@ describe('listRuns', () => {
 })
 
 describe('pruneRuns', () => {
+  it('removes the others when one cannot be removed, and says why', async () => {
+    for (const id of ['a', 'b', 'c']) write(id, { daysAgo: 9 })
+    // Its name is taken, as after a backup was restored.
+    const taken = () => mkdirSync(join(folder, '.pruned-a/rest'), { recursive: true })
+    taken()
+    const pruned = await pruneRuns(folder, { olderThanMs: 0 })
+    expect(pruned).toMatchObject({ runs: 2, problems: [expect.stringContaining('.pruned-a')] })
+    expect(readdirSync(folder)).toEqual(['a'])
+    taken()
+    const shown = await sheepdog(['runs', 'prune', folder, '--older', '0s'])
+    expect(shown).toMatchObject({ status: 1, stdout: 'removed 0 runs (0 B)\n' })
+    expect(shown.stderr).toMatch(/^sheepdog runs: not removed: .*\.pruned-a/)
+    expect(await pruneRuns(folder, { olderThanMs: 0 })).toMatchObject({ runs: 1 })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   it('removes a record in which its program made a path longer than the system takes', async () => {
     const script = `
       process.chdir(require('path').join(${JSON.stringify(folder)}, require('fs').readdirSync(${JSON.stringify(folder)})[0]))

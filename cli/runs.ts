@@ -128,7 +128,8 @@ function prune(folder: string, options: PruneRunsOptions) {
     const pruned = await pruneRuns(folder, options)
     const what = `${showCount(pruned.runs, 'run')} (${showBytes(pruned.bytes)})`
     print(json ? toJson(pruned) : `${options.dryRun ? 'would remove' : 'removed'} ${what}`)
-    return 0
+    for (const problem of pruned.problems ?? []) tell(`sheepdog runs: not removed: ${problem}`)
+    return pruned.problems ? 1 : 0
   }
 }
 

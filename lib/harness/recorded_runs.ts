@@ -158,7 +158,7 @@ export async function* listRuns(
 /**
  * Removes records of runs that are over. A run that goes on is never removed.
  *
- * @returns Number of runs that were removed, and the bytes of their files.
+ * @returns Number of runs that were removed, and the bytes of their files. `problems`: those that could not be removed, and why.
  * @throws INVALID_OPTION for a folder as in `listRuns`, and without any limit.
  *
  * @example
@@ -167,7 +167,7 @@ export async function* listRuns(
 export async function pruneRuns(
   folder: string,
   options: PruneRunsOptions,
-): Promise<{ runs: number; bytes: number }> {
+): Promise<{ runs: number; bytes: number; problems?: string[] }> {
   check.name('folder', folder)
   checkOptions(options, pruneChecks)
   const { olderThanMs, maxBytes, states, dryRun = false } = options ?? {}
@@ -178,19 +178,20 @@ export async function pruneRuns(
   const isUnlimited = olderThanMs === undefined && maxBytes === undefined
   const before = Date.now() - (olderThanMs ?? 0)
   const pruned = { runs: 0, bytes: 0 }
+  const problems: string[] = []
   // The folders' names begin with the time: the oldest come last.
   for (const { run, bytes, lastMs } of found.reverse()) {
     if (!(states ?? prunedStates).some((state) => state === run.state) || run.state === 'running') continue
     const isOld = olderThanMs !== undefined && lastMs <= before
     const isTooMuch = maxBytes !== undefined && total > maxBytes
     if (!isUnlimited && !isOld && !isTooMuch) continue
-    if (!dryRun && !(await remove(run.folder, run.id))) continue
+    if (!dryRun && !(await putAside(run.folder, run.id, problems))) continue
     total -= bytes
     pruned.runs++
     pruned.bytes += bytes
   }
-  if (!dryRun) await removeRests(absolutePath(folder))
-  return pruned
+  if (!dryRun) await removeRests(absolutePath(folder), problems)
+  return { ...pruned, ...(problems.length > 0 && { problems }) }
 }
 
 const prunedStates: readonly RunState[] = ['done', 'failed', 'killed', 'lost']
@@ -292,26 +293,24 @@ async function sizeOf(folder: string): Promise<{ bytes: number; changedMs: numbe
 /** A folder that is being removed: its name is that of no record, so that nobody sees half of one. */
 const restPrefix = '.pruned-'
 
-/** False when somebody else removed it first. */
-async function remove(folder: string, id: string): Promise<boolean> {
-  const rest = join(folder, '..', `${restPrefix}${id}`)
+/** False when it stays there, or somebody else took it first. One that has to stay keeps no other from being removed. */
+async function putAside(folder: string, id: string, problems: string[]): Promise<boolean> {
   try {
-    await rename(folder, rest)
+    await rename(folder, join(folder, '..', `${restPrefix}${id}`))
+    return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
-    throw error
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push((error as Error).message)
+    return false
   }
-  await removeRest(rest)
-  return true
 }
 
-/** Removes what is left of a record. Its program may have made a folder whose path is longer than Node takes. */
-async function removeRest(rest: string): Promise<void> {
-  if (!(await native.removeFolder(rest))) await rm(rest, { recursive: true, force: true })
-}
-
-/** Removes what an earlier call began to remove and could not finish. */
-async function removeRests(folder: string): Promise<void> {
-  for (const name of await readdir(folder))
-    if (name.startsWith(restPrefix)) await removeRest(join(folder, name))
+/** Removes what was put aside, by earlier calls that could not finish as well. */
+async function removeRests(folder: string, problems: string[]): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(restPrefix)) continue
+    const rest = join(folder, name)
+    // Its program may have made a folder whose path is longer than Node takes.
+    if (!(await native.removeFolder(rest)))
+      await rm(rest, { recursive: true, force: true }).catch((error: Error) => problems.push(error.message))
+  }
 }
