@@ -179,6 +179,27 @@ describe('the server of the page', () => {
   })
 })
 
+it('tells each page what has changed since it asked last, and what was removed', async () => {
+  const parent = join(folder, 'changing')
+  for (const id of ['r1', 'r2']) writeTurn(parent, { id, name: id, events: 2, end: id === 'r1' })
+  await using changing = await serveView({ source: await RecordSource.open(parent) }).then((view) => ({
+    ...view,
+    [Symbol.asyncDispose]: view.close,
+  }))
+  const get = (path: string) => ask(`${base(changing)}api/${path}`, {}, { of: changing })
+  const news = async (since: number) => JSON.parse((await get(`news?since=${since}`)).body)
+  const first = await news(0)
+  expect(first).toEqual({ version: 1, ids: expect.arrayContaining(['r1', 'r2']) })
+  expect(await Promise.all([news(1), news(1)])).toEqual(Array(2).fill({ version: 1, ids: [] }))
+  writeTurn(parent, { id: 'r2', name: 'r2', events: 2 })
+  rmSync(join(parent, 'r1'), { recursive: true })
+  expect((await get('runs/r1')).status).toBe(404)
+  await expect.poll(() => news(1)).toEqual({ version: 2, ids: ['r2', 'r1'] })
+  expect(await news(2)).toEqual({ version: 2, ids: [] })
+  expect((await get('news')).status).toBe(200)
+  expect((await get('news?since=x')).status).toBe(400)
+})
+
 it('a session with a failed prompt has failed', async () => {
   const parent = join(folder, 'sessions')
   const provider = scriptedAgent([{ say: 'Fine.' }, { on: 'key', fail: 'auth' }, { say: 'Fine again.' }])

@@ -102,16 +102,16 @@ export class FleetSource implements RunSource {
   }
 
   async poll(): Promise<string[]> {
-    const news: string[] = []
     const seen = new Map<string, string>()
     for (const { id, state, attempt } of await this.#all()) {
       const rows = this.#followed.get(id)
       const now = `${state} ${attempt} ${rows?.length ?? 0}`
       seen.set(id, now)
-      if (this.#seen.get(id) !== now) news.push(id)
     }
+    const before = this.#seen
     this.#seen = seen
-    return news
+    // Those that are gone as well.
+    return [...new Set([...before.keys(), ...seen.keys()])].filter((id) => before.get(id) !== seen.get(id))
   }
 
   close(): void {

@@ -47,7 +47,7 @@ export class RecordSource implements RunSource {
 
   async list(): Promise<RunSummary[]> {
     const ids = await this.#ids()
-    const all = await Promise.all(ids.map(async (id) => [id, await this.#look(id)] as const))
+    const all = await Promise.all(ids.map(async (id) => [id, await this.#read(id)] as const))
     return all.flatMap(([id, known]) => (known ? [this.#summary(this.#run(id, known), known)] : []))
   }
 
@@ -137,7 +137,14 @@ export class RecordSource implements RunSource {
   async poll(): Promise<string[]> {
     const news: string[] = []
     const before = new Set(this.#known.keys())
-    for (const { id } of await this.list()) {
+    const runs = await this.list()
+    const there = new Set(runs.map(({ id }) => id))
+    for (const id of before) {
+      if (there.has(id)) continue
+      this.#known.delete(id)
+      news.push(id)
+    }
+    for (const { id } of runs) {
       const index = this.#indexes.get(id)
       let isRead = false
       if (index) {
@@ -154,20 +161,27 @@ export class RecordSource implements RunSource {
   readonly #ended = new Set<string>()
 
   async #ids(): Promise<string[]> {
-    if (this.#only) return [this.#only]
+    if (this.#only) return (await this.#isFolder(this.#only)) ? [this.#only] : []
     const entries = await readdir(this.#folder, { withFileTypes: true }).catch(() => [])
     // A link may lead anywhere.
     const folders = entries.filter((entry) => entry.isDirectory() && isRecordName(entry.name))
     return folders.map(({ name }) => name).sort((a, b) => (a < b ? 1 : -1))
   }
 
+  /** Not that of a link, nor of a run that was removed meanwhile. */
+  async #isFolder(id: string): Promise<boolean> {
+    return (await lstat(join(this.#folder, id)).catch(() => undefined))?.isDirectory() ?? false
+  }
+
   async #look(id: string): Promise<RecordFiles | undefined> {
     if (!isRecordName(id) || (this.#only && id !== this.#only)) return undefined
-    const folder = join(this.#folder, id)
+    return (await this.#isFolder(id)) ? this.#read(id) : undefined
+  }
+
+  async #read(id: string): Promise<RecordFiles | undefined> {
     let known = this.#known.get(id)
-    if (!known && !(await lstat(folder).catch(() => undefined))?.isDirectory()) return undefined
     if (!known?.end) {
-      known = await readRecord(folder, known?.start)
+      known = await readRecord(join(this.#folder, id), known?.start)
       if (known) this.#known.set(id, known)
       if (known?.end) this.#ended.add(id)
     }

@@ -1,5 +1,5 @@
 // The page's server: loopback only, a token in the path, and nothing that another page could make a browser do here.
-import { timers } from '../../lib/host'
+import { elapsedMs } from '../../lib/host'
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -32,8 +32,8 @@ const files = new Set(readdirSync(pageFolder))
 const mostRows = 500
 /** Longest text that is searched for. */
 const mostWords = 500
-/** How often the source is asked for news while a page is open. */
-const pollMs = 400
+/** The source is asked for news at most so often, however many pages ask. */
+const leastLookMs = 200
 
 const headers = {
   'content-security-policy':
@@ -54,7 +54,7 @@ class Refusal extends Error {
 
 export async function serveView({ source, port = 0, allowStop = false }: ViewOptions): Promise<View> {
   const token = randomBytes(24).toString('base64url')
-  const feed = new Feed(source)
+  const news = new News(source)
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {
       const status = error instanceof Refusal ? error.status : 500
@@ -87,7 +87,7 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
 
   async function api(path: string[], query: URLSearchParams, response: ServerResponse): Promise<void> {
     const [what, id, part] = path
-    if (what === 'live' && path.length === 1) return feed.follow(response)
+    if (what === 'news' && path.length === 1) return json(response, await news.since(number(query, 'since')))
     if (what !== 'runs' || path.length > 3) throw new Refusal(404)
     if (id === undefined) return json(response, { title: source.title, allowStop, runs: await source.list() })
     return readRun(source, id, part, query, response)
@@ -98,7 +98,6 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
     url: `http://127.0.0.1:${bound}/${token}/`,
     close: () =>
       new Promise((resolve) => {
-        feed.close()
         server.close(() => resolve())
         server.closeAllConnections()
       }),
@@ -166,43 +165,32 @@ async function download(
   await pipeline(Readable.from(content), response)
 }
 
-/** Tells the open pages which runs have changed. */
-class Feed {
-  readonly #pages = new Set<ServerResponse>()
-  #isPolling = false
+/**
+ * Which runs have changed, for pages that ask again and again. An answer that stays open would tell it sooner, but a browser has six
+ * connections to a server: those of six pages, and the seventh never loads.
+ */
+class News {
+  #version = 0
+  /** The version with which each run changed last. */
+  readonly #changed = new Map<string, number>()
+  #look: Promise<void> | undefined
+  #lookedMs = -Infinity
 
   constructor(readonly source: RunSource) {}
 
-  follow(response: ServerResponse): void {
-    response.writeHead(200, { ...headers, 'content-type': 'text/event-stream' })
-    response.write('retry: 1000\n\n')
-    this.#pages.add(response)
-    response.on('close', () => this.#pages.delete(response))
-    this.#wake()
+  async since(version: number): Promise<{ version: number; ids: string[] }> {
+    // One look serves all pages.
+    if (elapsedMs() - this.#lookedMs >= leastLookMs) this.#look ??= this.#poll()
+    await this.#look
+    const changed = [...this.#changed].filter(([, at]) => at > version)
+    return { version: this.#version, ids: changed.map(([id]) => id) }
   }
 
-  /** One look after the other as long as a page is open. */
-  #wake(): void {
-    if (this.#isPolling || this.#pages.size === 0) return
-    this.#isPolling = true
-    timers.setTimeout(() => {
-      this.source
-        .poll()
-        .then((ids) => {
-          // A comment now and then: a page that is gone is noticed.
-          const text = ids.length > 0 ? `data: ${JSON.stringify(ids)}\n\n` : ':\n\n'
-          for (const page of this.#pages) page.write(text)
-        })
-        .catch(() => {})
-        .finally(() => {
-          this.#isPolling = false
-          this.#wake()
-        })
-    }, pollMs)
-  }
-
-  close(): void {
-    for (const page of this.#pages) page.end()
+  async #poll(): Promise<void> {
+    const ids = await this.source.poll().finally(() => (this.#look = undefined))
+    this.#lookedMs = elapsedMs()
+    if (ids.length > 0) this.#version++
+    for (const id of ids) this.#changed.set(id, this.#version)
   }
 }
 

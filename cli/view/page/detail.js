@@ -71,7 +71,10 @@ export class Detail {
   /** Something came. */
   async refresh() {
     const [id, loading] = [this.#id, ++this.#loading]
-    const run = await get(this.#path())
+    const run = await get(this.#path()).catch((error) => {
+      if (error.message === '404' && id === this.#id) this.#leave()
+      throw error
+    })
     if (id !== this.#id || loading !== this.#loading) return
     const before = this.#run
     this.#run = { ...run, seenAt: performance.now() }
@@ -91,6 +94,13 @@ export class Detail {
     if (before && before.state !== run.state) announce(`${run.name}: ${states[run.state][0]}`)
     // A long one is read piece by piece.
     if (run.isReading) setTimeout(() => id === this.#id && void this.refresh().catch(() => {}), 300)
+  }
+
+  /** The run was removed. */
+  #leave() {
+    this.#id = this.#run = undefined
+    byId('detail').hidden = byId('tree').hidden = true
+    byId('nothing').hidden = false
   }
 
   get #isOver() {

@@ -101,26 +101,38 @@ setInterval(() => {
   if (running.length > 0) list.redraw()
 }, 1000)
 
+const pollMs = 400
+let { version } = await get('news?since=0')
 await refresh()
 const wanted = location.hash.slice(1)
 const first = all.find(({ id }) => id === wanted) ?? all[0]
 if (first && (wanted || !isNarrow())) choose(first.id)
 
-const live = new EventSource('api/live')
-const onLink = (isLive) => {
+function onLink(isLive) {
   byId('link').classList.toggle('on', isLive)
   byId('link').textContent = isLive ? 'live' : 'not connected'
 }
-live.addEventListener('open', () => onLink(true))
-live.addEventListener('error', () => onLink(false))
-live.addEventListener('message', ({ data }) => {
-  const ids = JSON.parse(data)
-  const known = new Map(all.map((run) => [run.id, run]))
-  // Lines that are written to the run in sight change nothing in the list, unless the run is new or has ended.
-  void refresh().then(() => {
+
+/** Draws what has changed. Lines that are written to the run in sight change nothing in the list, unless the run is new or has ended. */
+async function follow() {
+  const news = await get(`news?since=${version}`)
+  if (news.ids.length > 0) {
+    const before = all.find(({ id }) => id === detail.id)
+    await refresh()
     if (!detail.id && all[0] && !isNarrow()) choose(all[0].id)
-    const [before, now] = [known.get(detail.id), all.find(({ id }) => id === detail.id)]
-    if (detail.id && (ids.includes(detail.id) || before?.state !== now?.state))
+    const now = all.find(({ id }) => id === detail.id)
+    if (detail.id && (news.ids.includes(detail.id) || before?.state !== now?.state))
       void detail.refresh().catch(() => {})
-  })
-})
+  }
+  version = news.version
+}
+
+for (;;) {
+  onLink(
+    await follow().then(
+      () => true,
+      () => false,
+    ),
+  )
+  await new Promise((resolve) => setTimeout(resolve, pollMs))
+}
