@@ -219,26 +219,6 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     await page.close()
   })
 
-  it('is open in as many tabs as one likes, and leaves a run that was removed', async () => {
-    const records = join(folder, 'tabs')
-    for (const id of ['r1', 'r2']) writeTurn(records, { id, name: `turn ${id}`, events: 4 })
-    const first = await open(records)
-    const context = await browser.newContext()
-    for (let tab = 0; tab < 7; tab++) {
-      const page = await context.newPage()
-      await page.goto(first.url())
-      await page.locator('.run').nth(1).waitFor()
-    }
-    expect(await first.locator('#name').textContent()).toBe('turn r2')
-    first.removeAllListeners('console')
-    rmSync(join(records, 'r2'), { recursive: true })
-    await expect.poll(() => first.locator('.run').count()).toBe(1)
-    await first.locator('#nothing').waitFor()
-    await first.locator('.run').click()
-    await expect.poll(() => first.locator('#name').textContent()).toBe('turn r1')
-    await Promise.all([first.close(), context.close()])
-  })
-
   it("shows a program's output as a terminal does", async () => {
     const records = join(folder, 'terminal')
     const script = String.raw`for n in $(seq 1 25); do printf '\033[32mok\033[0m %s\n' $n; done
