@@ -117,3 +117,15 @@ async fn a_character_in_two_pieces_is_whole() {
         assert_eq!(text(&agent.prompt("halves").await), "a 😀 b");
     }
 }
+
+#[tokio::test]
+async fn the_record_of_a_session_that_could_not_be_prepared_has_its_end() {
+    let records = tempfile::tempdir().unwrap();
+    let mut open = request(Provider::Gemini, 1, "");
+    open.agent.record = Some(records.path().to_owned());
+    open.agent.environment.changes.push(("TMPDIR".to_owned(), Some("/proc".to_owned())));
+    let error = try_open(open).await.err().unwrap();
+    let record = std::fs::read_dir(records.path()).unwrap().next().unwrap().unwrap().path();
+    let end = std::fs::read_to_string(record.join("end.json")).unwrap();
+    assert!(end.contains(error.code().as_str()), "{end}");
+}

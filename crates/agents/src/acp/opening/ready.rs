@@ -53,11 +53,12 @@ pub(crate) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
     };
     let label = request.agent.name.clone().unwrap_or_else(|| format!("{} session", agent.as_str()));
     let mut record = TurnRecord::open_session(&request.agent, &label, &cwd).await?;
-    let folder = request.agent.run_folder().await?;
-    let held = match hold(mode, request, &cwd, &folder).await {
-        Ok(held) => held,
+    let (folder, held) = match room(mode, request, &cwd).await {
+        Ok(made) => made,
         Err(error) => {
-            folder.remove().await;
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
             return Err(error);
         }
     };
@@ -93,6 +94,18 @@ fn check(request: &OpenRequest) -> Result<(), Error> {
         return Err(Error::invalid_option("tools", problem));
     }
     Ok(())
+}
+
+/// The session's own folder, and what is made in it.
+async fn room(mode: &Mode, request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Held), Error> {
+    let folder = request.agent.run_folder().await?;
+    match hold(mode, request, cwd, &folder).await {
+        Ok(held) => Ok((folder, held)),
+        Err(error) => {
+            folder.remove().await;
+            Err(error)
+        }
+    }
 }
 
 /// Prepares the means that hold the session to its mode, and the sandbox.
