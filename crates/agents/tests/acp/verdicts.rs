@@ -1,6 +1,6 @@
 use crate::support::{Opened, code, error_code, millis, opened, request, text, try_open, until};
 use agents::acp::{Level, PromptRequest};
-use agents::harness::{AgentEvent, Provider};
+use agents::harness::{AgentEvent, Provider, TurnOutcome};
 use agents::model::Schema;
 use ground::redaction::Redactor;
 use serde_json::json;
@@ -361,4 +361,24 @@ async fn a_session_that_is_open_twice_is_told() {
     second.session.close().await;
     first.session.close().await;
     assert!(!warns(&resumed().await).await, "it was given free");
+}
+
+#[tokio::test]
+async fn the_money_of_a_resumed_session_is_that_since_it_was_resumed() {
+    let cost = |outcome: &Arc<TurnOutcome>| outcome.result().unwrap().facts.usage.unwrap().cost_usd.unwrap();
+    let agent = opened(request(Provider::Opencode, 1, "")).await;
+    let id = agent.session.id().to_owned();
+    for (told, spent) in [(0.5, 0.5), (0.75, 0.25)] {
+        assert_eq!(cost(&agent.prompt(&format!("cost {told}")).await), spent);
+    }
+    agent.session.close().await;
+    // An agent that counts on, and one that begins anew with each process.
+    for (told, spent) in [(1.0, 0.25), (0.125, 0.125)] {
+        let mut again = request(Provider::Opencode, 1, "");
+        again.agent.resume = Some(id.clone());
+        let agent = opened(again).await;
+        let outcome = agent.prompt(&format!("cost {told}")).await;
+        assert_eq!((code(&outcome).as_str(), cost(&outcome)), ("ok", spent), "{told}");
+        agent.session.close().await;
+    }
 }

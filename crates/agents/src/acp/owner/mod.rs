@@ -19,7 +19,6 @@ use crate::acp::state::listeners::Listeners;
 use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::search::{Left, Leftovers, Search};
 use crate::acp::state::session_state::{Afterwords, Questions, SessionFacts, Spending, Turns, Work};
-use crate::acp::turn::session_usage::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::wire::connection::{Exit, Inbox, Letter, Said};
 use crate::harness::AgentEvent;
@@ -37,7 +36,7 @@ use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use ground::os::{Awake, Claim};
 use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
-use process::{Metered, Refused};
+use process::Refused;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -116,6 +115,7 @@ impl Owner {
         let shaken = opened.shaken;
         let awake = Awake::new();
         let (sender, searches) = unbounded_channel();
+        let spending = Spending::of(&request.agent, allowance, account);
         let knows_tools = !request.servers.iter().any(|server| server.name() == OWN_TOOLS);
         let owner = Owner {
             session: SessionFacts {
@@ -131,13 +131,7 @@ impl Owner {
             },
             link: Link::new(opened.connection, &opened.traffic),
             settings: shaken.settings,
-            spending: Spending {
-                usage: SessionUsage::default(),
-                accounts: allowance.open(),
-                metered: Metered::default(),
-                account,
-                allowance,
-            },
+            spending,
             work: Work {
                 book: ToolBook::default(),
                 background: Vec::new(),

@@ -7,6 +7,7 @@ use crate::acp::state::session_state::Afterwords;
 use crate::acp::turn::turn_state::{Ending, Version};
 use crate::harness::clip::clip_to;
 use crate::harness::evidence::metered::{since, told, usage_of};
+use crate::harness::limit::ledger;
 use crate::harness::limit::usage_limit::UsageLimit;
 use crate::harness::turn::end_warning::warn_of_usage;
 use crate::harness::turn::next::Next;
@@ -14,7 +15,7 @@ use crate::harness::turn::structured::{REASKED, misfit};
 use crate::harness::verdict::Stop;
 use crate::harness::verdict::result::{TurnResult, TurnSandbox};
 use crate::harness::verdict::stop::Silence;
-use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
+use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome, Usage};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
 use serde_json::{Value, json};
@@ -236,6 +237,10 @@ impl Owner {
             self.on_cancelled(active.prompt.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.digest.total_usage());
+        if let Some(cost) = self.spending.usage.cost() {
+            let usage = Usage { cost_usd: Some(cost), ..Usage::default() };
+            ledger::note(self.session.agent, &self.session.id, usage);
+        }
         let result = self.result_of(&mut active, structured, now);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),

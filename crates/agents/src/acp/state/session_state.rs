@@ -8,8 +8,9 @@ use crate::acp::turn::session_usage::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::turn::turn_state::{LAST_WORDS, LONGEST_WORDS, Version};
 use crate::harness::budget::allowance::{Accounts, Allowance};
+use crate::harness::limit::ledger;
 use crate::harness::limit::usage_limit::HeldAccount;
-use crate::harness::{Digest, Provider};
+use crate::harness::{AgentRequest, Digest, Provider};
 use ground::mpsc::UnboundedSender;
 use process::Metered;
 use serde_json::Value;
@@ -41,6 +42,20 @@ pub(crate) struct Spending {
     pub(crate) metered: Metered,
     /// The agent's account. A usage limit of it holds its turns back.
     pub(crate) account: HeldAccount,
+}
+
+impl Spending {
+    /// A session that was opened just now. An agent tells the money of a resumed one from its beginning on.
+    pub(crate) fn of(agent: &AgentRequest, allowance: Allowance, account: HeldAccount) -> Spending {
+        let before = agent.resume.as_deref().and_then(|session| ledger::counted(agent.provider, session));
+        Spending {
+            usage: SessionUsage::after(before.and_then(|usage| usage.cost_usd)),
+            accounts: allowance.open(),
+            metered: Metered::default(),
+            account,
+            allowance,
+        }
+    }
 }
 
 /// The agent's tools and background work, as far as they are known.

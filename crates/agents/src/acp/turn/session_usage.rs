@@ -25,9 +25,23 @@ impl SessionUsage {
         Some(before.map_or(told, |before| told.since(before)))
     }
 
-    /// The money of the session so far.
+    /// Usage of a session that is resumed, and that had cost so much.
+    pub(crate) fn after(cost: Option<f64>) -> SessionUsage {
+        let cost = cost.unwrap_or(0.0);
+        SessionUsage { cost, cost_told: cost, ..SessionUsage::default() }
+    }
+
+    /// The money of the session so far. A lower sum than before was begun anew, by a process that does not count on.
     pub(crate) fn on_cost(&mut self, cost: f64) {
+        if cost < self.cost_told {
+            self.cost_told = 0.0;
+        }
         self.cost = cost;
+    }
+
+    /// The money of the session so far, where the agent tells it.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        Some(self.cost).filter(|cost| *cost > 0.0)
     }
 
     /// A turn is over that used this.
@@ -35,8 +49,7 @@ impl SessionUsage {
         self.spent = self.spent.plus(usage.unwrap_or_default());
     }
 
-    /// All that the session has used, with a turn under way that used this so far. A resumed session's money counts on from
-    /// before; that is not this session's.
+    /// All that the session has used since it was opened, with a turn under way that used this so far.
     pub(crate) fn so_far(&self, turn: Option<Usage>) -> Usage {
         let tokens = self.spent.plus(turn.unwrap_or_default());
         let untold = self.cost - self.cost_told;
@@ -67,5 +80,13 @@ mod tests {
         assert_eq!(session.of_turn(&end(25), true).map(|usage| usage.input_tokens), Some(15));
         session.on_cost(0.5);
         assert_eq!((session.cost_of_turn(), session.cost_of_turn()), (Some(0.5), None));
+        for (before, told, spent) in
+            [(0.5, 0.75, 0.25), (0.5, 0.5, 0.0), (0.5, 0.125, 0.125), (0.0, 0.5, 0.5)]
+        {
+            let mut session = SessionUsage::after(Some(before));
+            session.on_cost(told);
+            assert_eq!(session.so_far(None).cost_usd.unwrap_or(0.0), spent, "{before} {told}");
+            assert_eq!(session.cost_of_turn().unwrap_or(0.0), spent, "{before} {told}");
+        }
     }
 }

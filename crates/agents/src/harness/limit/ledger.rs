@@ -24,7 +24,7 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 }
 
 /// The session's usage so far, if this process knows it.
-fn counted(provider: Provider, session: &str) -> Option<Usage> {
+pub(crate) fn counted(provider: Provider, session: &str) -> Option<Usage> {
     ledger().counted.get(&(provider, session.to_owned())).copied()
 }
 

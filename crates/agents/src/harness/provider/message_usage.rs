@@ -111,7 +111,10 @@ impl MessageUsage {
         }
         self.counted = cost.map(|cost| Usage { cost_usd: Some(cost), ..Usage::default() });
         let before = self.cost.unwrap_or(0.0);
-        let new = cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0) - before).max(0.0));
+        // Older versions begin anew with each process: a sum that is lower than before is this run's.
+        let session = self.before.cost_usd.filter(|session| cost.is_none_or(|cost| cost >= *session));
+        self.before.cost_usd = session;
+        let new = cost.map(|cost| (cost - session.unwrap_or(0.0) - before).max(0.0));
         let usage = match models_of(since) {
             // The lines of its messages come before their last token. No model was asked since the last result: that one has
             // counted this result's messages (2.1.330 with a sub-agent ends with two results).
@@ -194,6 +197,20 @@ mod tests {
         assert_eq!(input(&digest), 1850);
         result(&mut told, &mut digest, &json!({"usage": {"input_tokens": 60}, "total_cost_usd": 0.75}));
         assert_eq!(digest.total_usage(), told_at(0.75, usage(1860).unwrap()));
+    }
+
+    #[test]
+    fn money_that_begins_anew_with_each_process_is_this_run_s() {
+        let before = Some(Usage { cost_usd: Some(0.5), ..Usage::default() });
+        // The first is a version that counts on over the session.
+        for (costs, sum) in [([0.75, 1.0], 0.5), ([0.125, 0.625], 0.625)] {
+            let (mut told, mut digest) = (MessageUsage::new(Style::Claude, before), Digest::new(false));
+            for cost in costs {
+                let line = json!({"usage": {"input_tokens": 6}, "total_cost_usd": cost});
+                result(&mut told, &mut digest, &line);
+            }
+            assert_eq!(digest.total_usage().unwrap().cost_usd, Some(sum), "{costs:?}");
+        }
     }
 
     #[test]
