@@ -82,7 +82,7 @@ describe('renderLive', () => {
 describe('eraseLive', () => {
   it('takes away one row, or the rows that a narrower terminal has made of it', () => {
     expect(eraseLive(0, 80)).toBe('')
-    expect(eraseLive(77, 80)).toBe('\r\u001b[J')
+    expect(eraseLive(77, 80)).toBe('\r\u001b[K')
     expect(eraseLive(77, 40)).toBe('\u001b[1A\r\u001b[J')
     expect(eraseLive(77, 30)).toBe('\u001b[2A\r\u001b[J')
     expect(eraseLive(77, 0)).toContain('\r\u001b[J')

@@ -75,7 +75,8 @@ function silence({ lastMs, idleLimitMs }: LiveState, nowMs: number): { text: str
 export function eraseLive(drawnColumns: number, columns: number): string {
   if (drawnColumns === 0) return ''
   const rows = Math.max(1, Math.ceil(drawnColumns / Math.max(1, columns)))
-  return `${rows > 1 ? `\u001b[${rows - 1}A` : ''}\r\u001b[J`
+  // On its first row, tmux takes the erasing of all that is below for that of the screen, and keeps the line in its history.
+  return rows > 1 ? `\u001b[${rows - 1}A\r\u001b[J` : '\r\u001b[K'
 }
 
 function isPipe(descriptor: number): boolean {
