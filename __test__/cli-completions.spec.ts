@@ -10,7 +10,7 @@ import { command } from './cli-command'
 
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-completions-'))
 afterAll(() => rmSync(folder, { recursive: true }))
-writeFileSync(join(folder, 'recording.jsonl'), '')
+for (const name of ['recording.jsonl', 'two words.jsonl', 'two*']) writeFileSync(join(folder, name), '')
 
 const script = (shell: string) => {
   const file = join(folder, `sheepdog.${shell}`)
@@ -62,6 +62,14 @@ describe('sheepdog completions', () => {
     expect(stdout.trim().split('\n')).toEqual(expect.arrayContaining(fits))
     if (not) expect(stdout).not.toContain(not)
     expect(stderr).toBe('')
+  })
+
+  it('bash gets a name with spaces or a star as one', () => {
+    const typed =
+      'COMP_WORDS=(sheepdog replay codex two); COMP_CWORD=3; _sheepdog; printf \'<%s>\' "${COMPREPLY[@]}"'
+    const driver = `source '${script('bash')}'; ${typed}`
+    const { stdout } = spawnSync('bash', ['--norc', '-c', driver], { cwd: folder, encoding: 'utf8' })
+    expect(stdout.match(/<.*?>/g)!.sort()).toEqual(['<two words.jsonl>', '<two*>'])
   })
 
   it.skipIf(isLeftOut('fish')).each(lines)('has fish complete %j', (words, fits, not) => {

@@ -8,12 +8,12 @@ _sheepdog() {
   local word=\${COMP_WORDS[COMP_CWORD]} before= command= program= values= operands=() takes index
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W '${[...names, 'help', '--help', '--version'].join(' ')}' -- "$word"))
+    _sheepdog_fit '${[...names, 'help', '--help', '--version'].join(' ')}'
     return
   fi
   command=\${COMP_WORDS[1]}
   if [[ $command == help ]]; then
-    COMPREPLY=($(compgen -W '${names.join(' ')}' -- "$word"))
+    _sheepdog_fit '${names.join(' ')}'
     return
   fi
   case $command in
@@ -39,7 +39,7 @@ ${commands.map(settings).join('\n')}
   if [[ " $takes " == *" $before "* ]]; then
     _sheepdog_value "$command $before"
   elif [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W "$values" -- "$word"))
+    _sheepdog_fit "$values"
   elif ((seen < \${#operands[@]})); then
     _sheepdog_fit "\${operands[seen]}"
   fi
@@ -51,14 +51,18 @@ ${commands.flatMap(values).join('\n')}
   esac
 }
 
-# Fills COMPREPLY with what fits: files, folders, programs, or the words themselves.
+# Fills COMPREPLY with what fits: files, folders, programs, or the words themselves. Each line is one: names may have spaces and stars.
 _sheepdog_fit() {
+  local line how=(-W "$1")
   case $1 in
-  file) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null ;;
-  folder) COMPREPLY=($(compgen -d -- "$word")); compopt -o filenames 2>/dev/null ;;
-  program) COMPREPLY=($(compgen -c -- "$word")) ;;
-  *) COMPREPLY=($(compgen -W "$1" -- "$word")) ;;
+  file) how=(-f) ;;
+  folder) how=(-d) ;;
+  program) how=(-c) ;;
   esac
+  [[ $1 == file || $1 == folder ]] && compopt -o filenames 2>/dev/null
+  while IFS= read -r line; do
+    [[ -n $line ]] && COMPREPLY+=("$line")
+  done <<<"$(compgen "\${how[@]}" -- "$word")"
 }
 
 # The words of another program: as that completes them, where bash-completion is there.
