@@ -82,6 +82,8 @@ describe('the server of the page', () => {
 
   it.each([
     ['/', {}, 404],
+    ['//', {}, 400],
+    ['http://[::1', {}, 400],
     ['/api/runs', {}, 404],
     [`/${'x'.repeat(32)}/`, {}, 404],
     ['TOKEN/', { host: 'evil.example' }, 403],

@@ -69,7 +69,9 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
     // A name that leads here by DNS is not ours, and neither is a page that sends a browser here.
     if (!host || !hosts.has(host)) throw new Refusal(403)
     if (origin !== undefined && origin !== `http://${host}`) throw new Refusal(403)
-    const url = new URL(request.url ?? '/', `http://${host}`)
+    const { url: asked = '/' } = request
+    if (!URL.canParse(asked, `http://${host}`)) throw new Refusal(400)
+    const url = new URL(asked, `http://${host}`)
     const [, given = '', ...path] = url.pathname.split('/').map(decoded)
     if (!isSame(given, token)) throw new Refusal(404)
     if (request.method === 'POST') {
