@@ -98,6 +98,8 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
     const { port } = stranger.address() as AddressInfo
     const stale = join(dir, 'keeper-stale.json')
     writeFileSync(stale, JSON.stringify({ port, name: 'name', token: 'token' }))
+    const damaged = ['', '{"port":', 'null', '{"port":70000,"name":"name","token":"token"}']
+    damaged.forEach((text, index) => writeFileSync(join(dir, `keeper-${index}.json`), text))
     expect(await sheepdog(['fleet', 'down', '--dir', dir])).toMatchObject({ status: 0, stderr: '' })
     expect(await Promise.all(ends)).toEqual([
       [0, null],

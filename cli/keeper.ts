@@ -2,7 +2,7 @@
 // file in the folder says at which port: the number of a process that was killed may belong to any other process by now.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 
@@ -30,7 +30,9 @@ export async function listenForEnd(dir: string, end: () => void): Promise<() => 
   const { port } = server.address() as AddressInfo
   const file = join(dir, `keeper-${name}.json`)
   mkdirSync(dir, { recursive: true })
-  writeFileSync(file, JSON.stringify({ port, name, token } satisfies Keeper), { mode: 0o600 })
+  // Under its name the file is whole.
+  writeFileSync(`${file}.new`, JSON.stringify({ port, name, token } satisfies Keeper), { mode: 0o600 })
+  renameSync(`${file}.new`, file)
   return () => rmSync(file, { force: true })
 }
 
@@ -39,8 +41,9 @@ export async function endKeepers(dir: string): Promise<number> {
   let count = 0
   for (const name of keeperFiles(dir)) {
     const file = join(dir, name)
-    if (await endKeeper(JSON.parse(readFileSync(file, 'utf8')) as Keeper)) count++
-    // A keeper that was killed leaves its file.
+    const keeper = readKeeper(file)
+    if (keeper && (await endKeeper(keeper))) count++
+    // A keeper that was killed leaves its file, and a full disk a damaged one.
     rmSync(file, { force: true })
   }
   return count
@@ -51,6 +54,18 @@ function keeperFiles(dir: string): string[] {
     return readdirSync(dir).filter((name) => filePattern.test(name))
   } catch {
     return []
+  }
+}
+
+/** Undefined: the file is damaged. */
+function readKeeper(file: string): Keeper | undefined {
+  try {
+    const { port, name, token } = JSON.parse(readFileSync(file, 'utf8')) as Partial<Keeper>
+    return Number.isInteger(port) && port! > 0 && port! < 65_536 && name && token
+      ? { port: port!, name, token }
+      : undefined
+  } catch {
+    return undefined
   }
 }
 
