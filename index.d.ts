@@ -2940,13 +2940,16 @@ export declare class Harness {
    * Yields the sessions that the agent has kept of a folder, as the agent lists them. Starts the agent's
    * program, and ends it again.
    *
+   * @param options.provider The agent. Default: the harness's.
    * @param options.cwd Folder of the sessions. Default: the harness's `cwd`.
    * @throws INVALID_OPTION for an agent that does not list its sessions; AGENT_NOT_FOUND and others.
    *
    * @example
    * for await (const { sessionId, title } of claude.sessions()) console.log(sessionId, title)
    */
-  sessions(options?: Pick<OpenOptions, 'cwd' | 'binary' | 'signal'>): AsyncIterableIterator<KeptSession>
+  sessions(
+    options?: Pick<OpenOptions, 'cwd' | 'binary' | 'signal'> & Partial<Pick<HarnessOptions, 'provider'>>,
+  ): AsyncIterableIterator<KeptSession>
   /**
    * Serves the agent to a client of the Agent Client Protocol, for example an editor. The agent runs under
    * the guard, at its permission level, within its clocks and budget, and on record. All other messages

@@ -165,6 +165,14 @@ test('sessions that an agent has kept are listed, page after page', async () => 
     { sessionId: 'new', title: 'The fix', updatedAt: new Date('2026-11-24T10:00:00Z') },
     { sessionId: 'old' },
   ])
+  // The program of the harness belongs to its own agent.
+  const other = new Harness({ provider: 'codex', binary: 'no-such-program', cwd: folder })
+  const named = {
+    name: 'scripted',
+    command: process.execPath,
+    args: [...scripted(1).slice(1), '--lists', 'yes'],
+  }
+  expect((await other.sessions({ provider: named }).next()).value).toEqual(found[0])
   const none = new Harness({ provider: 'gemini', binary: scripted(1), cwd: folder })
   expect(await failure(none.sessions().next())).toMatchObject({
     code: 'INVALID_OPTION',

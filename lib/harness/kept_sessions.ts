@@ -3,8 +3,9 @@ import { abortable, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { settle } from '../error'
 import { native } from '../native'
-import { checkOptions } from '../option'
-import { agentSpec, type HarnessOptions } from './request'
+import { checkOptions, type Checks } from '../option'
+import { agentName } from './agent_program'
+import { agentSpec, harnessChecks, type HarnessOptions } from './request'
 import { openChecks, type OpenOptions } from './session/request'
 import { mergedOptions } from './session/specification'
 
@@ -18,20 +19,25 @@ export interface KeptSession {
   updatedAt?: Date
 }
 
+type ListOptions = Pick<OpenOptions, 'cwd' | 'binary' | 'signal'> & Partial<Pick<HarnessOptions, 'provider'>>
+
 const { cwd, binary, signal } = openChecks
+const checks = { provider: harnessChecks.provider, cwd, binary, signal } satisfies Checks<ListOptions>
 
 /** @internal */
 export async function* keptSessions(
   defaults: HarnessOptions,
-  options: Pick<OpenOptions, 'cwd' | 'binary' | 'signal'> | undefined,
+  options: ListOptions = {},
 ): AsyncGenerator<KeptSession, void, undefined> {
   const site = callSite()
-  checkOptions(options, { cwd, binary, signal })
-  const merged = mergedOptions(defaults, options)
+  checkOptions(options, checks)
+  const { provider = defaults.provider, ...own } = options
+  // The harness's program is that of its own agent.
+  const isOther = agentName(provider) !== agentName(defaults.provider)
+  const merged = mergedOptions(isOther ? { ...defaults, binary: undefined } : defaults, own)
   const message = 'the sessions were not listed: the abort signal was already aborted'
   throwIfAborted(merged.signal, 'AGENT_ABORTED', message)
   const { cwd: folder, env, inheritEnv, binary: program, startTimeoutMs } = merged
-  const { provider } = defaults
   const examination = new native.AgentExamination()
   const listed = settle<string>(
     examination.listSessions(
