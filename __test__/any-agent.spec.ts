@@ -128,9 +128,9 @@ test('environment and arguments reach the agent, and the option env comes last',
 })
 
 test('what is wrong is refused by its path', () => {
-  const problem = (provider: unknown) => {
+  const problem = (provider: unknown, options?: { binary: string }) => {
     try {
-      void new Harness({ provider: provider as AgentProgram })
+      void new Harness({ provider: provider as AgentProgram, ...options })
       return ''
     } catch (error) {
       return (error as Error).message
@@ -141,20 +141,16 @@ test('what is wrong is refused by its path', () => {
   expect(problem({ ...scripted, args: 'x' })).toMatch(/^provider.args: /)
   expect(problem({ ...scripted, state: ['here'] })).toMatch(/^provider.state\[0\]: /)
   expect(problem({ ...scripted, modes: { all: 'x' } })).toMatch(/^provider.modes.all: /)
+  for (const name of ['codex', 'a b', 'a/b', '../x', '-x', 'x'.repeat(300)])
+    expect(problem({ ...scripted, name })).toMatch(/^provider.name: /)
+  for (const name of ['', 'A=B', 'A\0B'])
+    expect(problem({ ...scripted, env: { [name]: 'x' } })).toMatch(
+      /^provider.env\[".*"\]: invalid variable name/,
+    )
+  expect(problem({ ...scripted, env: { A: 'a\0b' } })).toMatch(/^provider.env\["A"\]: /)
   expect(problem({ ...scripted, extra: 1 })).toMatch(/^provider.extra: /)
+  expect(problem(scripted, { binary: 'node' })).toMatch(/^binary: is given twice/)
   expect(problem('gose')).toMatch(/^provider: no provider is named "gose"; there are .* { name, command }/)
-})
-
-test('a name of a provider, and a second program, are refused', async () => {
-  for (const name of ['codex', 'a b', '../x']) {
-    const refused = await failure(run('hello', {}, { ...scripted, name }))
-    expect(refused).toMatchObject({
-      code: 'INVALID_OPTION',
-      message: expect.stringMatching(/^provider.name: /),
-    })
-  }
-  const twice = new Harness({ provider: scripted, binary: 'node' })
-  expect(await failure(twice.run('hello'))).toMatchObject({ message: expect.stringMatching(/^binary: /) })
 })
 
 test('the doctor shakes hands with it', async () => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { run } from '../index.js'
+import { Harness, run, type SandboxOptions } from '../index.js'
 import { sheepdog } from './cli-command'
 import {
   byProxy,
@@ -85,7 +85,7 @@ const server = require('net').createServer((client) => client.end('own')).listen
     expect(one.stdout).not.toBe(two.stdout)
   })
 
-  it.each([
+  const wrong: [object, string][] = [
     [{ hosts: ['*.com'] }, 'sandbox.network.hosts[0]'],
     [{ hosts: ['ok.example', 'http://a.example'] }, 'sandbox.network.hosts[1]'],
     [{ hosts: 'a.example' }, 'sandbox.network.hosts'],
@@ -95,13 +95,27 @@ const server = require('net').createServer((client) => client.end('own')).listen
     [{ secrets: { KEY: { value: 'short', hosts: ['a.example'] } } }, 'sandbox.network.secrets.KEY.value'],
     [{ secrets: { KEY: { value: 'long enough', hosts: [] } } }, 'sandbox.network.secrets.KEY.hosts'],
     [{ secrets: { KEY: { value: 'longenough', hosts: ['*.com'] } } }, 'sandbox.network.secrets.KEY.hosts[0]'],
+  ]
+  const named: typeof wrong = [
     [{ hosts: 'provider' }, 'sandbox.network.hosts'],
     [{ hosts: ['provider'] }, 'sandbox.network.hosts'],
-  ])('%j is a wrong option', async (network, path) => {
-    const error = await node('', [], { network }).catch((error) => error)
-    expect(error.code).toBe('INVALID_OPTION')
-    expect(error.message).toMatch(new RegExp(`^${path.replaceAll(/[[\]]/g, '\\$&')}: `))
+  ]
+  it.each([...wrong, ...named])('%j is a wrong option', async (network, path) => {
+    const error = await node('', [], { network } as SandboxOptions).catch((error) => error)
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringMatching(begins(path)) })
   })
+
+  it.each(wrong)('%j is a wrong option of a harness', (network, path) => {
+    const error = expect.objectContaining({
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(begins(path)),
+    })
+    expect(() => new Harness({ provider: 'codex', sandbox: { network } as SandboxOptions })).toThrow(error)
+  })
+
+  function begins(path: string): RegExp {
+    return new RegExp(`^${path.replaceAll(/[[\]]/g, '\\$&')}: `)
+  }
 })
 
 describe('network: { secrets }', () => {

@@ -78,6 +78,7 @@ describe('a fleet in memory', () => {
       { handler: 'h', id: 'x'.repeat(201) },
       { handler: 'h', id: 'new' },
       { handler: 'h' },
+      { provider: 'codex', prompt: 'hi', sandbox: { network: { hosts: ['*.com'] } } },
     ] as JobOptions[]
     const answers = await fleet.submitMany(jobs)
     expect(answers.map(({ id, known, error }) => [id.slice(0, 5), known, error?.code])).toEqual([
@@ -86,8 +87,10 @@ describe('a fleet in memory', () => {
       ['xxxxx', undefined, 'INVALID_OPTION'],
       ['new', false, undefined],
       [expect.stringMatching(/^0/), false, undefined],
+      ['', undefined, 'INVALID_OPTION'],
     ])
-    expect(answers.map(({ job }) => job?.id)).toEqual(['known', undefined, undefined, 'new', answers[4]!.id])
+    const ids = ['known', undefined, undefined, 'new', answers[4]!.id, undefined]
+    expect(answers.map(({ job }) => job?.id)).toEqual(ids)
     expect(await fleet.submitMany([])).toEqual([])
     await expect(fleet.submitMany('a' as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })

@@ -145,7 +145,7 @@ export function jobSpec(job: JobOptions & TurnOptions): Record<string, unknown> 
   const own = Object.fromEntries(Object.entries(rest).filter(isOwn))
   const turn: TurnOptions = Object.fromEntries(Object.entries(rest).filter((entry) => !isOwn(entry)))
   checkOptions(own, checks)
-  if (provider !== undefined) checkHarnessOptions({ provider })
+  if (provider !== undefined) checkHarnessOptions({ provider, sandbox: turn.sandbox })
   checkTurnOptions({ ...turn, cwd, signal })
   checkNoCheckout(turn)
   return {

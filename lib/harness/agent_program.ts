@@ -3,7 +3,7 @@ import type { AgentSpec, ProviderName } from '../../native/native'
 import { invalidOption } from '../error'
 import { suggestion } from '../hint'
 import { native } from '../native'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions, checkVariableName, show } from '../option'
 
 /** Name of an agent: one that this package knows, or the `name` of an `AgentProgram`. */
 export type AgentName = ProviderName | (string & {})
@@ -73,7 +73,10 @@ const programChecks = {
   args: check.strings,
   env(path: string, value: unknown) {
     check.record(path, value)
-    for (const [name, text] of Object.entries(value as object)) check.string(`${path}[${show(name)}]`, text)
+    for (const [name, text] of Object.entries(value as object)) {
+      checkVariableName(`${path}[${show(name)}]`, name)
+      check.string(`${path}[${show(name)}]`, text)
+    }
   },
   state(path: string, value: unknown) {
     check.strings(path, value)

@@ -1,7 +1,7 @@
 // Options of a turn: types and their checks. What a value means, and its default, is the core's business.
 import { toJson } from '../json'
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
-import { invalidOption } from '../error'
+import { invalidOption, toError } from '../error'
 import { native } from '../native'
 import { check, checkOptions, optionsOf, show, snapshot, type Checks, type Crossing } from '../option'
 import { checkNoCheckout, checkWorktree, type WorktreeOptions } from './checkout'
@@ -390,6 +390,8 @@ export function checkHarnessOptions(options: unknown): void {
   if ((options as HarnessOptions).provider === undefined) {
     throw invalidOption('provider', `is missing; there are ${native.providerNames().join(', ')}`)
   }
+  const problem = native.agentProblem(agentSpec(options as HarnessOptions))
+  if (problem) throw toError(problem)
 }
 
 /** The harness's options are the turn's defaults; `undefined` counts as absent, env and retry go name by name. */

@@ -2,6 +2,7 @@
 //! lib/harness/request.ts.
 
 use super::budget::{PricesSpec, to_caps};
+use super::error::Fault;
 use super::host::absolute;
 use super::option::{Containment, Level, Millis, give};
 use super::process::{VariableChange, environment_base};
@@ -74,6 +75,18 @@ pub(super) fn to_provider(name: String, traits: Option<AgentTraitsSpec>) -> Resu
     let mut modes = modes.into_iter().map(|id| Some(id).filter(|id| !id.is_empty()));
     let modes = std::array::from_fn(|_| modes.next().flatten());
     Provider::other(AgentTraits { name, state, modes, reports_usage })
+}
+
+/// The problem with options that no turn and no session could have; null when there is none. Starts nothing.
+#[napi]
+pub fn agent_problem(mut spec: AgentSpec) -> Option<Fault> {
+    let provider = to_provider(std::mem::take(&mut spec.provider), spec.traits.take());
+    let checked = provider.and_then(|provider| {
+        let mut agent = AgentRequest::new(provider);
+        spec.apply(&mut agent);
+        agent.check_values()
+    });
+    checked.err().as_ref().map(Fault::from)
 }
 
 /// The request of an agent with these options. The environment of the process is read now.

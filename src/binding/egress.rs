@@ -105,6 +105,10 @@ impl Egress for ListedHosts {
         Ok(Box::new(ProxyGate(proxy)))
     }
 
+    fn problem(&self) -> Option<Error> {
+        self.0.as_ref().err().cloned()
+    }
+
     fn local_ports(&self) -> Vec<u16> {
         self.0.as_ref().map(|listed| listed.clone().access().direct_ports()).unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 //! the program connect to that and to nothing else, and closes it with the run.
 
 use crate::traffic::Traffic;
-use ground::error::Result;
+use ground::error::{Error, Result};
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -15,6 +15,10 @@ pub trait Egress: Debug + Send + Sync {
     /// # Errors
     /// `INVALID_OPTION` for a wrong list of hosts, else the system's.
     fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Box<dyn Gate>>;
+    /// The first problem with the list of hosts, which `open` would return.
+    fn problem(&self) -> Option<Error> {
+        None
+    }
     /// TCP ports of this machine that a program may connect to directly.
     fn local_ports(&self) -> Vec<u16>;
     /// Values that the program must not see, and no record may hold.

@@ -127,6 +127,11 @@ impl AgentRequest {
         }
     }
 
+    /// Returns the `INVALID_OPTION` of a value that is wrong in every request. Starts nothing.
+    pub fn check_values(&self) -> Result<(), Error> {
+        self.hosts().and_then(|hosts| hosts.egress().problem()).map_or(Ok(()), Err)
+    }
+
     /// The hosts that its sandbox lists.
     fn hosts(&self) -> Option<&Hosts> {
         match &self.sandbox {
