@@ -10,56 +10,46 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
     if at.is_empty() {
         return is_primitive(line.trim_ascii()).then_some(());
     }
-    // The next token, and the place behind what was read so far.
-    let (mut token, mut end) = (0, 0);
-    'value: loop {
+    // The next token, the place behind what was read so far, and the bracket of what holds the next value; 0 if nothing does.
+    let (mut token, mut end, mut holder) = (0, 0, 0);
+    loop {
         let place = *at.get(token)? as usize;
-        let byte = *line.get(place)?;
-        let gap = line.get(end..place)?;
-        match byte {
-            b'"' if is_blank(gap) => {
+        match *line.get(place)? {
+            b'"' if is_blank(line, end, place) => {
                 end = *at.get(token + 1)? as usize + 1;
                 token += 2;
             }
-            b'{' | b'[' if is_blank(gap) => {
+            byte @ (b'{' | b'[') if is_blank(line, end, place) => {
                 open.push(token as u32);
-                token += 1;
-                end = place + 1;
+                (token, end, holder) = (token + 1, place + 1, byte);
                 if !closes_at_once(line, at, token, end, byte)? {
                     if byte == b'{' {
                         (token, end) = key(line, at, token, end)?;
                     }
-                    continue 'value;
+                    continue;
                 }
             }
-            b',' | b'}' | b']' if is_primitive(gap.trim_ascii()) => end = place,
+            b',' | b'}' | b']' if is_primitive(line.get(end..place)?.trim_ascii()) => end = place,
             _ => return None,
         }
         // Behind a value: the next one, or the end of what holds it.
         loop {
-            let Some(&outer) = open.last() else {
-                return (token == at.len() && is_blank(&line[end..])).then_some(());
-            };
-            let outer = outer as usize;
-            let opening = line[at[outer] as usize];
-            let place = *at.get(token)? as usize;
-            is_blank(line.get(end..place)?).then_some(())?;
-            end = place + 1;
-            match (line[place], opening) {
-                (b',', opening) => {
-                    token += 1;
-                    if opening == b'{' {
-                        (token, end) = key(line, at, token, end)?;
-                    }
-                    continue 'value;
-                }
-                (closing, opening) if closing == opening + CLOSING => {
-                    *partner.get_mut(outer)? = token as u32;
-                    token += 1;
-                    open.pop();
-                }
-                _ => return None,
+            if holder == 0 {
+                return (token == at.len() && is_blank(line, end, line.len())).then_some(());
             }
+            let place = *at.get(token)? as usize;
+            is_blank(line, end, place).then_some(())?;
+            let byte = *line.get(place)?;
+            (token, end) = (token + 1, place + 1);
+            if byte == b',' {
+                if holder == b'{' {
+                    (token, end) = key(line, at, token, end)?;
+                }
+                break;
+            }
+            (byte == holder + CLOSING).then_some(())?;
+            *partner.get_mut(open.pop()? as usize)? = token as u32 - 1;
+            holder = open.last().map_or(0, |&outer| line[at[outer as usize] as usize]);
         }
     }
 }
@@ -71,7 +61,7 @@ const CLOSING: u8 = b'}' - b'{';
 #[inline]
 fn closes_at_once(line: &[u8], at: &[u32], next: usize, end: usize, byte: u8) -> Option<bool> {
     let next = *at.get(next)? as usize;
-    Some(*line.get(next)? == byte + CLOSING && is_blank(line.get(end..next)?))
+    Some(*line.get(next)? == byte + CLOSING && is_blank(line, end, next))
 }
 
 /// Past the name whose quote is `token`, and its colon: the next token, and the place behind the colon.
@@ -79,14 +69,16 @@ fn closes_at_once(line: &[u8], at: &[u32], next: usize, end: usize, byte: u8) ->
 fn key(line: &[u8], at: &[u32], token: usize, end: usize) -> Option<(usize, usize)> {
     let [quote, key_end, colon] = *at.get(token..)?.first_chunk::<3>()?;
     let [quote, key_end, colon] = [quote as usize, key_end as usize, colon as usize];
-    let is_named = line[quote] == b'"' && is_blank(line.get(end..quote)?);
-    let is_followed = line[colon] == b':' && is_blank(line.get(key_end + 1..colon)?);
+    let is_named = line[quote] == b'"' && is_blank(line, end, quote);
+    let is_followed = line[colon] == b':' && is_blank(line, key_end + 1, colon);
     (is_named && is_followed).then_some((token + 3, colon + 1))
 }
 
+/// Whether there is nothing between these places but white space.
 #[inline]
-fn is_blank(gap: &[u8]) -> bool {
-    gap.is_empty() || gap.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+fn is_blank(line: &[u8], from: usize, to: usize) -> bool {
+    let is_space = |gap: &[u8]| gap.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    from == to || line.get(from..to).is_some_and(is_space)
 }
 
 fn is_primitive(text: &[u8]) -> bool {

@@ -7,9 +7,10 @@
 //! recorded line is trusted. Looking needs no recursion, so no nesting is too deep.
 
 use super::escape::{is_strict, tolerant, unescape};
+use super::grammar;
 use super::pieces::has_mark;
 use super::strict::strict;
-use super::{grammar, token};
+use super::token::{self, Unusual};
 use crate::line::without_mark;
 use serde_json::{Number, Value};
 use std::borrow::Cow;
@@ -37,10 +38,11 @@ struct Tokens<'a> {
     line: &'a [u8],
     at: &'a [u32],
     partner: &'a [u32],
-    has_backslash: bool,
+    unusual: Unusual,
 }
 
-const NO_TOKENS: &Tokens<'static> = &Tokens { line: &[], at: &[], partner: &[], has_backslash: false };
+const NO_TOKENS: &Tokens<'static> =
+    &Tokens { line: &[], at: &[], partner: &[], unusual: Unusual { has_code: false, has_wide: false } };
 
 /// One whole JSON value inside a line; empty when absent.
 #[derive(Clone, Copy, Debug)]
@@ -80,9 +82,9 @@ impl Index {
 
     fn tokens<'a>(&'a mut self, line: &'a [u8], most: usize) -> Option<Tokens<'a>> {
         self.at.clear();
-        let has_backslash = token::find(line, &mut self.at, most)?;
+        let unusual = token::find(line, &mut self.at, most)?;
         grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;
-        Some(Tokens { line, at: &self.at, partner: &self.partner, has_backslash })
+        Some(Tokens { line, at: &self.at, partner: &self.partner, unusual })
     }
 }
 
@@ -91,9 +93,10 @@ impl Line<'_> {
         Json { text: self.0.line, tokens: &self.0, token: 0 }
     }
 
-    /// Whether [`keep_halves`](super::keep_halves) may find anything in it. The answer comes from the index, and from one search for a byte.
+    /// Whether [`keep_halves`](super::keep_halves) may find anything in it.
     pub fn may_have_halves(&self) -> bool {
-        self.0.has_backslash || has_mark(self.0.line)
+        let Unusual { has_code, has_wide } = self.0.unusual;
+        has_code || (has_wide && has_mark(self.0.line))
     }
 
     /// Whether each string has only escapes and characters that JSON knows. Everything else was checked when the line was read.
@@ -147,22 +150,27 @@ impl<'a> Tokens<'a> {
         self.line.get(place).copied().unwrap_or_default()
     }
 
-    /// The value behind the byte `end`, whose first token is `token` if it has one, and the token behind it.
+    /// The value behind the byte `end`, whose first token is `token` if it has one; the token behind it, and that token's byte.
     #[inline]
-    fn value_at(&'a self, end: usize, token: usize) -> (Json<'a>, usize) {
-        let place = self.place(token);
-        let (from, to, next) = match self.byte(place) {
-            b'"' => (place, self.place(token + 1) + 1, token + 2),
+    fn value_at(&'a self, end: usize, token: usize) -> Option<(Json<'a>, usize, u8)> {
+        let rest = self.at.get(token..)?;
+        let first = *rest.first()? as usize;
+        let (range, next, behind) = match self.byte(first) {
+            b'"' => {
+                let [_, last, behind] = *rest.first_chunk::<3>()?;
+                (first..last as usize + 1, token + 2, behind as usize)
+            }
             b'{' | b'[' => {
-                let partner = self.partner.get(token).map_or(token, |partner| *partner as usize);
-                (place, self.place(partner) + 1, partner + 1)
+                let partner = *self.partner.get(token)? as usize;
+                (first..self.place(partner) + 1, partner + 1, self.place(partner + 1))
             }
             _ => {
-                let text = self.line.get(end..place).unwrap_or_default().trim_ascii();
-                return (Json { text, tokens: self, token }, token);
+                let text = self.line.get(end..first)?.trim_ascii();
+                return Some((Json { text, tokens: self, token }, token, self.byte(first)));
             }
         };
-        (Json { text: self.line.get(from..to).unwrap_or_default(), tokens: self, token }, next)
+        let text = self.line.get(range)?;
+        Some((Json { text, tokens: self, token }, next, self.byte(behind)))
     }
 }
 
@@ -330,8 +338,8 @@ impl<'a> Iterator for Items<'a> {
             return None;
         }
         let tokens = self.array.tokens;
-        let (value, next) = tokens.value_at(tokens.place(self.token) + 1, self.token + 1);
-        self.is_done = tokens.byte(tokens.place(next)) != b',';
+        let (value, next, behind) = tokens.value_at(tokens.place(self.token) + 1, self.token + 1)?;
+        self.is_done = behind != b',';
         self.token = next;
         Some(value)
     }
@@ -355,9 +363,8 @@ impl<'a> Iterator for Members<'a> {
             return None;
         }
         let key = tokens.line.get(quote as usize + 1..key_end as usize)?;
-        let (value, next) = tokens.value_at(colon as usize + 1, self.token + 3);
-        let has_more = tokens.byte(tokens.place(next)) == b',';
-        self.token = if has_more { next + 1 } else { usize::MAX };
+        let (value, next, behind) = tokens.value_at(colon as usize + 1, self.token + 3)?;
+        self.token = if behind == b',' { next + 1 } else { usize::MAX };
         Some((key, value))
     }
 }

@@ -11,9 +11,18 @@ const BLOCK: usize = 64;
 /// Number of blocks between two looks at how many tokens were found.
 const STRETCH: usize = 256;
 
-/// Appends the places of all quotes that are not escaped, and of all `{}[]:,` outside of strings, and tells whether there is a
-/// backslash. `None`: a string does not end, or there are more than `most` of them.
-pub(crate) fn find(line: &[u8], places: &mut Vec<u32>, most: usize) -> Option<bool> {
+/// The bytes of a line that most lines lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unusual {
+    /// An escape of the form `\uXXXX`.
+    pub(crate) has_code: bool,
+    /// Not all of it is ASCII.
+    pub(crate) has_wide: bool,
+}
+
+/// Appends the places of all quotes that are not escaped, and of all `{}[]:,` outside of strings. `None`: a string does not end, or
+/// there are more than `most` of them.
+pub(crate) fn find(line: &[u8], places: &mut Vec<u32>, most: usize) -> Option<Unusual> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("pclmulqdq")
@@ -34,13 +43,13 @@ fn scan(
     most: usize,
     masks: impl Fn(&[u8; BLOCK]) -> Masks,
     parity: impl Fn(u64) -> u64,
-) -> Option<bool> {
+) -> Option<Unusual> {
     let mut carry = Carry::default();
     let (blocks, rest) = line.as_chunks::<BLOCK>();
     let mut base = 0;
     for stretch in blocks.chunks(STRETCH) {
         for block in stretch {
-            push(carry.tokens(masks(block), &parity), base, places);
+            push(carry.tokens(masks(block), block, &parity), base, places);
             base += BLOCK as u32;
         }
         if places.len() > most {
@@ -50,9 +59,10 @@ fn scan(
     if !rest.is_empty() {
         let mut block = [b' '; BLOCK];
         block[..rest.len()].copy_from_slice(rest);
-        push(carry.tokens(masks(&block), &parity), base, places);
+        push(carry.tokens(masks(&block), &block, &parity), base, places);
     }
-    (carry.in_string == 0 && places.len() <= most).then_some(carry.backslashes != 0)
+    let unusual = Unusual { has_code: carry.has_code, has_wide: carry.wide != 0 };
+    (carry.in_string == 0 && places.len() <= most).then_some(unusual)
 }
 
 /// State that passes from one block to the next.
@@ -62,8 +72,8 @@ struct Carry {
     in_string: u64,
     /// Whether the block's first byte is escaped.
     is_escaped: bool,
-    /// Those of all blocks, one above the other.
-    backslashes: u64,
+    has_code: bool,
+    wide: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -71,14 +81,19 @@ struct Masks {
     quotes: u64,
     backslashes: u64,
     grammar: u64,
+    /// Zero: all is ASCII.
+    wide: u32,
 }
 
 impl Carry {
     #[inline(always)]
-    fn tokens(&mut self, masks: Masks, parity: impl Fn(u64) -> u64) -> u64 {
-        self.backslashes |= masks.backslashes;
-        let escaped =
-            if masks.backslashes == 0 && !self.is_escaped { 0 } else { self.escaped(masks.backslashes) };
+    fn tokens(&mut self, masks: Masks, block: &[u8; BLOCK], parity: impl Fn(u64) -> u64) -> u64 {
+        self.wide |= masks.wide;
+        let escaped = if masks.backslashes == 0 && !self.is_escaped {
+            0
+        } else {
+            self.escaped(masks.backslashes, block)
+        };
         let quotes = masks.quotes & !escaped;
         let inside = parity(quotes) ^ self.in_string;
         self.in_string = ((inside as i64) >> 63) as u64;
@@ -86,7 +101,7 @@ impl Carry {
     }
 
     /// The bytes behind a backslash that is not itself escaped.
-    fn escaped(&mut self, backslashes: u64) -> u64 {
+    fn escaped(&mut self, backslashes: u64, block: &[u8; BLOCK]) -> u64 {
         let mut escaped = u64::from(self.is_escaped);
         let mut left = backslashes & !escaped;
         self.is_escaped = false;
@@ -99,6 +114,11 @@ impl Carry {
             escaped |= 2 << at;
             // The backslash and what it escapes are done with.
             left &= !(3 << at);
+        }
+        let mut rest = escaped;
+        while rest != 0 {
+            self.has_code |= block[rest.trailing_zeros() as usize] == b'u';
+            rest &= rest - 1;
         }
         escaped
     }
@@ -148,10 +168,11 @@ fn sse2_masks(block: &[u8; BLOCK]) -> Masks {
     use std::arch::x86_64::{
         __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
     };
-    let mut masks = Masks { quotes: 0, backslashes: 0, grammar: 0 };
+    let mut masks = Masks { quotes: 0, backslashes: 0, grammar: 0, wide: 0 };
     let quote = _mm_set1_epi8(b'"' as i8);
     let backslash = _mm_set1_epi8(b'\\' as i8);
     let case = _mm_set1_epi8(0x20);
+    let mut any = _mm_set1_epi8(0);
     let [open, close, colon, comma] = [
         _mm_set1_epi8(b'{' as i8),
         _mm_set1_epi8(b'}' as i8),
@@ -162,6 +183,7 @@ fn sse2_masks(block: &[u8; BLOCK]) -> Masks {
         // SAFETY: the part is 16 bytes long, and the load needs no alignment.
         let bytes = unsafe { _mm_loadu_si128(part.as_ptr().cast::<__m128i>()) };
         let shift = step * 16;
+        any = _mm_or_si128(any, bytes);
         masks.quotes |= u64::from(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, quote)) as u16) << shift;
         masks.backslashes |= u64::from(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, backslash)) as u16) << shift;
         // With this bit set "[" is "{", and "]" is "}".
@@ -170,19 +192,20 @@ fn sse2_masks(block: &[u8; BLOCK]) -> Masks {
         let marks = _mm_or_si128(_mm_cmpeq_epi8(bytes, colon), _mm_cmpeq_epi8(bytes, comma));
         masks.grammar |= u64::from(_mm_movemask_epi8(_mm_or_si128(brackets, marks)) as u16) << shift;
     }
+    masks.wide = _mm_movemask_epi8(any) as u32;
     masks
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use crate::json::token::{BLOCK, Masks, scan};
+    use crate::json::token::{BLOCK, Masks, Unusual, scan};
     use std::arch::x86_64::{
         __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm256_cmpeq_epi8,
         _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
     };
 
     #[target_feature(enable = "avx2,pclmulqdq,bmi1,popcnt")]
-    pub(super) fn find(line: &[u8], places: &mut Vec<u32>, most: usize) -> Option<bool> {
+    pub(super) fn find(line: &[u8], places: &mut Vec<u32>, most: usize) -> Option<Unusual> {
         scan(line, places, most, |block| masks(block), |bits| parity(bits))
     }
 
@@ -213,7 +236,7 @@ mod wide {
             _mm256_set1_epi8(b':' as i8),
             _mm256_set1_epi8(b',' as i8),
         ];
-        let mut masks = Masks { quotes: 0, backslashes: 0, grammar: 0 };
+        let mut masks = Masks { quotes: 0, backslashes: 0, grammar: 0, wide: 0 };
         for (half, shift) in [(halves[0], 0), (halves[1], 32)] {
             let bits = |found: __m256i| u64::from(_mm256_movemask_epi8(found) as u32) << shift;
             masks.quotes |= bits(_mm256_cmpeq_epi8(half, quote));
@@ -224,6 +247,7 @@ mod wide {
             let marks = _mm256_or_si256(_mm256_cmpeq_epi8(half, colon), _mm256_cmpeq_epi8(half, comma));
             masks.grammar |= bits(_mm256_or_si256(brackets, marks));
         }
+        masks.wide = _mm256_movemask_epi8(_mm256_or_si256(halves[0], halves[1])) as u32;
         masks
     }
 }
@@ -236,13 +260,14 @@ fn masks(block: &[u8; BLOCK]) -> Masks {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn plain_masks(block: &[u8; BLOCK]) -> Masks {
-    let mut masks = Masks { quotes: 0, backslashes: 0, grammar: 0 };
+    let mut masks = Masks { quotes: 0, backslashes: 0, grammar: 0, wide: 0 };
     for (at, byte) in block.iter().enumerate() {
         let bit = 1 << at;
         match byte {
             b'"' => masks.quotes |= bit,
             b'\\' => masks.backslashes |= bit,
             b'{' | b'}' | b'[' | b']' | b':' | b',' => masks.grammar |= bit,
+            0x80.. => masks.wide = 1,
             _ => {}
         }
     }
@@ -255,10 +280,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// One byte at a time.
-    fn slowly(line: &[u8]) -> (Vec<u32>, Option<bool>) {
+    fn slowly(line: &[u8]) -> (Vec<u32>, Option<Unusual>) {
         let (mut places, mut in_string, mut is_escaped) = (Vec::new(), false, false);
+        let mut has_code = false;
         for (at, byte) in line.iter().enumerate() {
             let was_escaped = std::mem::take(&mut is_escaped);
+            has_code |= was_escaped && *byte == b'u';
             match byte {
                 b'\\' => is_escaped = !was_escaped,
                 b'"' if !was_escaped => {
@@ -269,13 +296,14 @@ mod tests {
                 _ => {}
             }
         }
-        (places, (!in_string).then(|| line.contains(&b'\\')))
+        let unusual = Unusual { has_code, has_wide: !line.is_ascii() };
+        (places, (!in_string).then_some(unusual))
     }
 
     proptest! {
         #[test]
         fn finds_what_a_slow_look_finds(line in proptest::collection::vec(
-            prop_oneof![Just(b'"'), Just(b'\\'), Just(b'{'), Just(b']'), Just(b','), any::<u8>()], 0..400)) {
+            prop_oneof![Just(b'"'), Just(b'\\'), Just(b'u'), Just(b'{'), Just(b']'), Just(b','), any::<u8>()], 0..400)) {
             let (mut places, mut narrow) = (Vec::new(), Vec::new());
             let ends = find(&line, &mut places, usize::MAX);
             prop_assert_eq!((places.clone(), ends), slowly(&line));
@@ -293,7 +321,8 @@ mod tests {
             whole[..32].copy_from_slice(&block);
             whole[32..].copy_from_slice(&block);
             let (quick, plain) = (masks(&whole), plain_masks(&whole));
-            prop_assert_eq!((quick.quotes, quick.backslashes, quick.grammar), (plain.quotes, plain.backslashes, plain.grammar));
+            let bits = |masks: Masks| (masks.quotes, masks.backslashes, masks.grammar, masks.wide != 0);
+            prop_assert_eq!(bits(quick), bits(plain));
         }
     }
 }

@@ -109,10 +109,12 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
     let mut next = line.trim_ascii();
     while !next.is_empty() {
         let whole = index.read(next);
-        let is_ordinary = whole.is_some_and(|whole| !whole.may_have_halves());
+        if whole.as_ref().is_some_and(|whole| !whole.may_have_halves()) {
+            return message(reader, whole, next, digest);
+        }
         let (line, behind) = if whole.is_some() { (next, &b""[..]) } else { first_message(next) };
         next = behind;
-        let kept = if is_ordinary { line.into() } else { halves_of_pieces(line) };
+        let kept = halves_of_pieces(line);
         let is_read = whole.is_some() && matches!(kept, Cow::Borrowed(_));
         let whole = if is_read { whole } else { index.read(&kept) };
         message(reader, whole, &kept, digest);
