@@ -1,8 +1,8 @@
 // `npm run trial -- fleet [--jobs N --seed N --cluster]`: jobs, while workers are killed, or stopped for longer than the lease, and the
-// server is killed at random. None may be lost, none done twice, every log has to be whole. Every second job has one of 20 keys. With
-// --cluster three servers with three replicas are each in a network namespace of their own, and workers in two more, which are cut
-// off from the others for a while as well. That takes root and iproute2 (`ip netns`), and says so where it may not; its traffic never
-// leaves the namespaces that it makes and removes.
+// server is killed at random. None may be lost, none done twice, every log has to be whole, and readers that follow the events of some
+// jobs are told just that. Every second job has one of 20 keys. With --cluster three servers with three replicas are each in a network
+// namespace of their own, and workers in two more, which are cut off from the others for a while as well. That takes root and iproute2
+// (`ip netns`), and says so where it may not; its traffic never leaves the namespaces that it makes and removes.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { randomOf } from '../fixtures/faults/chance.mjs'
 import { wait } from './cases.mjs'
 import { openCluster, runInNetwork } from './fleet/cluster.mjs'
-import { judge, loadFleet, settleAll, startWorker, submitAll } from './fleet/jobs.mjs'
+import { judge, loadFleet, settleAll, settleFollowers, startWorker, submitAll } from './fleet/jobs.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -105,8 +105,9 @@ async function connect() {
 const fleet = await connect()
 const begun = performance.now()
 const running = [...blows.map(strikeOn), ...prefixes.map(keepWorker)]
-const ids = await submitAll(fleet, jobs)
+const { ids, followers } = await submitAll(fleet, jobs)
 const faults = await settleAll(fleet, ids, begun + maxMs, () => (isCalm = true))
+Object.assign(faults, await settleFollowers(fleet, followers))
 const seconds = Math.round((performance.now() - begun) / 1000)
 isOver = true
 await Promise.all(running)

@@ -7,9 +7,11 @@ import { wait } from '../cases.mjs'
 import { findServer } from '../../scripts/nats-server.mjs'
 import { fail, prepare, root } from '../../scripts/setup.mjs'
 
-/** Each job says so many lines, with pauses of up to so long. */
-const [EVENTS, PAUSE_MS] = [12, 40]
+/** Each job says so many lines, with pauses of up to so long: a job takes two seconds, so that a blow meets most of them. */
+const [EVENTS, PAUSE_MS] = [12, 1000]
 const KEYS = 20
+/** Jobs whose events are read live. */
+const FOLLOWED = 30
 
 /** The library of fleets and a server for it; `isBuilt`: the package is up to date. */
 export function loadFleet(isBuilt) {
@@ -43,10 +45,12 @@ async function inParallel(count, atOnce, act) {
   await Promise.all(Array.from({ length: Math.min(atOnce, count) }, lane))
 }
 
-/** Submits jobs, every third of them twice. Every second one has a key. */
+/** Submits jobs, every third of them twice. Every second one has a key. The events of a few are followed from then on. */
 export async function submitAll(fleet, jobs) {
   const data = { events: EVENTS, ms: PAUSE_MS }
   const ids = Array.from({ length: jobs }, (_, n) => `job-${n}`)
+  const followers = new Map()
+  const every = Math.ceil(jobs / FOLLOWED)
   await inParallel(jobs, 8, async (n) => {
     // An attempt is lost with its worker now and then: enough of them, so that none is dead by chance.
     const options = { handler: 'chatter', id: ids[n], attempts: 1000, data }
@@ -54,8 +58,9 @@ export async function submitAll(fleet, jobs) {
     await patiently(() =>
       Promise.all([fleet.submit(options), n % 3 === 0 ? fleet.submit(options) : undefined]),
     )
+    if (n % every === 0) followers.set(ids[n], cursorsOf(fleet, ids[n], true))
   })
-  return ids
+  return { ids, followers }
 }
 
 /** A server that is away for longer than the fleet itself waits: asked again, as a user would. */
@@ -97,6 +102,28 @@ export async function settleAll(fleet, ids, deadline, calm) {
   clearTimeout(timer)
   calm()
   return faults
+}
+
+/** The cursors of a job's events. A reader that gave up continues behind the last one. */
+async function cursorsOf(fleet, id, live) {
+  const job = await patiently(() => fleet.job(id))
+  const cursors = []
+  await patiently(async () => {
+    for await (const { cursor } of job.events({ from: cursors.at(-1), live })) cursors.push(cursor)
+  })
+  return cursors
+}
+
+/** Waits for the followers. Resolves with how many were told otherwise than the log says afterwards. */
+export async function settleFollowers(fleet, followers) {
+  let toldOtherwise = 0
+  for (const [id, following] of followers) {
+    const told = await Promise.race([following, wait(60_000).then(() => [])])
+    const stored = await cursorsOf(fleet, id, false)
+    // A worker that was frozen can write on behind the job's end.
+    if (told.length < EVENTS || told.some((cursor, at) => cursor !== stored[at])) toldOtherwise++
+  }
+  return { toldOtherwise }
 }
 
 /** What the records and logs of jobs that are over say. */
