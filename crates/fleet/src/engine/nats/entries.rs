@@ -116,8 +116,13 @@ impl Nats {
     }
 
     /// The first message from this sequence on that the filter names, read at its stream's leader.
-    pub(super) async fn next_message(&self, filter: &str, from: u64) -> Result<Option<StreamMessage>, Error> {
-        self.message(filter, RetryFor::ASKED, |wanted| wanted.sequence(from).next_by_subject(filter)).await
+    pub(super) async fn next_message(
+        &self,
+        filter: &str,
+        from: u64,
+        retry_for: RetryFor,
+    ) -> Result<Option<StreamMessage>, Error> {
+        self.message(filter, retry_for, |wanted| wanted.sequence(from).next_by_subject(filter)).await
     }
 
     /// The messages that the filter names, read at their stream's leader.
@@ -130,7 +135,7 @@ impl Nats {
         stream::try_unfold(from, move |from| {
             let (engine, filter) = (engine.clone(), filter.clone());
             async move {
-                let found = engine.next_message(&filter, from).await?;
+                let found = engine.next_message(&filter, from, RetryFor::ASKED).await?;
                 Ok(found.map(|message| {
                     let next = message.sequence + 1;
                     (message, next)

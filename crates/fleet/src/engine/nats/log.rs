@@ -22,7 +22,7 @@ use tokio::sync::watch;
 const APPENDS: u32 = 4;
 /// Limits of a page of stored log messages.
 const PAGE: Most = Most { messages: 256, bytes: 1 << 20 };
-/// Pause between two pages of a log that does not grow, or whose copy here is behind.
+/// Pause between two pages of a log that does not grow.
 const PAGE_PAUSE: Duration = Duration::from_millis(300);
 
 #[async_trait]
@@ -89,6 +89,7 @@ impl Logs for Nats {
 struct Reader {
     engine: Nats,
     id: String,
+    /// Sequence from which on the log is read next.
     next: u64,
     /// Batches that were read and are not handed out yet.
     ready: VecDeque<LogBatch>,
@@ -113,7 +114,6 @@ impl LogReader for Reader {
     async fn next(&mut self, is_growing: bool) -> Result<LogBatch, Error> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
-                self.next = batch.sequence + 1;
                 return Ok(batch);
             }
             if self.is_behind {
@@ -149,13 +149,16 @@ impl Reader {
     async fn read_page(&mut self) -> Result<(), Error> {
         let (stream, filter) = (self.engine.names().log_stream(), self.engine.names().logs(&self.id));
         let read = || self.engine.read_on(&stream, &filter, self.next, PAGE);
-        let page = self.engine.ask(RetryFor::WORK, read).await?;
-        self.is_behind = page.left > 0 && !page.messages.is_empty();
+        let mut page = self.engine.ask(RetryFor::WORK, read).await?;
         if page.messages.is_empty() && self.due >= self.next {
-            // The copy that answered is a little behind, or the log was cut. Looked for once more.
-            tokio::time::sleep(PAGE_PAUSE).await;
-            (self.due, self.is_behind) = (0, true);
+            // The copy that answered is behind. What the leader does not have either was cut.
+            page.messages.extend(self.engine.next_message(&filter, self.next, RetryFor::WORK).await?);
         }
+        match page.messages.last() {
+            Some(last) => self.next = last.sequence + 1,
+            None => (self.due, page.left) = (0, 0),
+        }
+        self.is_behind = page.left > 0 || self.due >= self.next;
         self.ready.extend(page.messages.into_iter().filter_map(batch));
         Ok(())
     }

@@ -3,6 +3,8 @@ use super::*;
 use crate::follow::Follow;
 use async_nats::jetstream::stream::Config;
 use ground::error::ErrorCode;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
 async fn stream_config(engine: &TestEngine, stream: &str, change: impl FnOnce(&mut Config)) {
     let found = engine.nats.0.context.get_stream(stream).await.unwrap();
@@ -66,6 +68,46 @@ async fn a_reader_is_told_at_once_and_leaves_nothing_on_the_server() {
         assert_eq!(told(&mut follow, 9).await.len(), 5, "live: {live}");
     }
     assert_eq!(consumers(&engine).await, 0);
+}
+
+/// Answers questions for pages of the log in place of the server, as a copy that has not received anything yet.
+async fn copy_that_is_behind(server: &TestServer) {
+    let engine = server.engine().await;
+    stream_config(&engine, engine.names().log_stream().as_str(), |config| config.allow_direct = false).await;
+    let stream = TcpStream::connect(server.url.trim_start_matches("nats://")).await.unwrap();
+    let (from, mut to) = stream.into_split();
+    let begin = "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB $JS.API.DIRECT.GET.SD_LOG 1\r\nPING\r\n";
+    to.write_all(begin.as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(from).lines();
+    while lines.next_line().await.unwrap().unwrap() != "PONG" {}
+    ground::task::spawn(async move {
+        while let Ok(Some(line)) = lines.next_line().await {
+            let words: Vec<&str> = line.split(' ').collect();
+            if let ["MSG", _, _, inbox, _] = words[..] {
+                let answer = format!("HPUB {inbox} 16 16\r\nNATS/1.0 404\r\n\r\n\r\n");
+                to.write_all(answer.as_bytes()).await.unwrap();
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn what_the_copy_that_answers_lacks_is_read_at_the_leader() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    job_with_log(&engine, 2).await;
+    let mut follow = Follow::open(&engine, "job", None, true).await.unwrap();
+    assert_eq!(told(&mut follow, 2).await.len(), 2);
+    assert!(tokio::time::timeout(Duration::from_millis(300), follow.next()).await.is_err());
+    copy_that_is_behind(&server).await;
+    let begun = std::time::Instant::now();
+    let mut after = 2;
+    for number in 3..=5 {
+        let line = Bytes::from(format!("{{\"n\":{number}}}"));
+        after = engine.append_log("job", 1, number, after, line).await.unwrap();
+    }
+    assert_eq!(told(&mut follow, 3).await, ["{\"n\":3}", "{\"n\":4}", "{\"n\":5}"]);
+    assert!(begun.elapsed() < REREAD_EVERY, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -239,7 +239,7 @@ impl Nats {
 
     /// The job's message, read at the stream's leader.
     async fn waiting(&self, id: &str) -> Result<Option<StreamMessage>, Error> {
-        self.next_message(&self.names().anywhere(id), 0).await
+        self.next_message(&self.names().anywhere(id), 0, RetryFor::ASKED).await
     }
 
     /// The spec in a job's message, and its length. The subject says which job that is; a spec that says another is nobody's.
