@@ -17,7 +17,6 @@ const REQUEST: usize = HEADER + 56;
 const TCP: u8 = 6;
 const LISTENS: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
-const NOT_FOUND: i32 = -2;
 /// Offsets in a socket's row: of its address, and of its inode.
 const ADDRESS: usize = 4;
 const INODE: usize = 68;
@@ -44,30 +43,36 @@ pub fn listening_on(port: u16) -> io::Result<Vec<(SocketAddr, u64)>> {
 /// Whether nobody has the socket at the other end of a connection within this machine: it was closed, and did not only end its half.
 /// `own` and `peer` are the addresses at this end. Where the system does not tell, it is taken to be there.
 pub fn peer_has_left(own: SocketAddr, peer: SocketAddr) -> bool {
+    match row_of(peer, own) {
+        // The kernel keeps a socket that was closed for a while, without an owner.
+        Ok(row) => row.is_none_or(|row| inode_of(&row) == Some(0)),
+        // A kernel without this interface says the same: it does not find the socket at this end either.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => row_of(own, peer).is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// The row of the socket at the end `from` of a connection within this machine.
+fn row_of(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Vec<u8>>> {
     let mut id = [0; 48];
-    write(&mut id, 0, &peer.port().to_be_bytes());
-    write(&mut id, 2, &own.port().to_be_bytes());
-    let family = match (peer.ip().to_canonical(), own.ip().to_canonical()) {
-        (IpAddr::V4(peer), IpAddr::V4(own)) => {
-            write(&mut id, 4, &peer.octets());
-            write(&mut id, 20, &own.octets());
+    write(&mut id, 0, &from.port().to_be_bytes());
+    write(&mut id, 2, &to.port().to_be_bytes());
+    let family = match (from.ip().to_canonical(), to.ip().to_canonical()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            write(&mut id, 4, &from.octets());
+            write(&mut id, 20, &to.octets());
             libc::AF_INET
         }
-        (IpAddr::V6(peer), IpAddr::V6(own)) => {
-            write(&mut id, 4, &peer.octets());
-            write(&mut id, 20, &own.octets());
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            write(&mut id, 4, &from.octets());
+            write(&mut id, 20, &to.octets());
             libc::AF_INET6
         }
-        _ => return false,
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
     // No cookie of an earlier answer.
     write(&mut id, 40, &[0xff; 8]);
-    let rows = open().and_then(|netlink| ask(&netlink, family as u8, 0, ANY_STATE, &id));
-    match rows {
-        // The kernel keeps a socket that was closed for a while, without an owner.
-        Ok(rows) => rows.first().is_none_or(|row| inode_of(row) == Some(0)),
-        Err(_) => false,
-    }
+    Ok(ask(&open()?, family as u8, 0, ANY_STATE, &id)?.into_iter().next())
 }
 
 fn open() -> io::Result<OwnedFd> {
@@ -81,7 +86,7 @@ fn write(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// The rows of the answer. No row: there is no such socket.
+/// The rows of the answer.
 fn ask(netlink: &OwnedFd, family: u8, flags: u16, states: u32, id: &[u8; 48]) -> io::Result<Vec<Vec<u8>>> {
     let mut request = [0; REQUEST];
     write(&mut request, 0, &(REQUEST as u32).to_ne_bytes());
@@ -95,26 +100,25 @@ fn ask(netlink: &OwnedFd, family: u8, flags: u16, states: u32, id: &[u8; 48]) ->
     let mut answer = vec![0; 32 * 1024];
     loop {
         let length = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
-        let mut rest = answer.get(..length).unwrap_or_default();
-        while let Some((kind, message, after)) = first_message(rest) {
-            match kind {
-                DONE => return Ok(rows),
-                ERROR => {
-                    let code = number(message, 0).map_or(0, u32::cast_signed);
-                    return if code == NOT_FOUND {
-                        Ok(rows)
-                    } else {
-                        Err(io::Error::from_raw_os_error(-code))
-                    };
-                }
-                _ => rows.push(message.to_vec()),
-            }
-            rest = after;
-        }
-        if flags & DUMP == 0 || length == 0 {
+        let is_over = read(answer.get(..length).unwrap_or_default(), &mut rows)?;
+        if is_over || flags & DUMP == 0 || length == 0 {
             return Ok(rows);
         }
     }
+}
+
+/// Takes the rows of a part of the answer, and returns whether it is the last one. A kernel that lacks the interface, or a module of it,
+/// ends a list with `ENOENT`: by an error, or in the message that closes the list.
+fn read(mut rest: &[u8], rows: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+    while let Some((kind, message, after)) = first_message(rest) {
+        if matches!(kind, DONE | ERROR) {
+            let code = number(message, 0).map_or(0, u32::cast_signed);
+            return if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(true) };
+        }
+        rows.push(message.to_vec());
+        rest = after;
+    }
+    Ok(false)
 }
 
 /// The kind of a message, its content, and what is behind it.
@@ -164,6 +168,25 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_kernel_without_the_interface_is_no_machine_without_sockets() {
+        let message = |kind: u16, code: i32| {
+            let mut bytes = vec![0; HEADER];
+            write(&mut bytes, 0, &(HEADER as u32 + 4).to_ne_bytes());
+            write(&mut bytes, 4, &kind.to_ne_bytes());
+            bytes.extend(code.to_ne_bytes());
+            bytes
+        };
+        for kind in [DONE, ERROR] {
+            let error = read(&message(kind, -libc::ENOENT), &mut Vec::new()).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{kind}");
+        }
+        let mut rows = Vec::new();
+        let list = [message(BY_FAMILY, 7), message(DONE, 0)].concat();
+        assert!(read(&list, &mut rows).unwrap());
+        assert_eq!(rows, [7_i32.to_ne_bytes()]);
     }
 
     #[test]
