@@ -7,6 +7,7 @@ use wires::http::{SseEvent, SseParser};
 /// Longest body. A longer one is treated as malformed.
 const MAX_BODY_BYTES: usize = 256 << 20;
 const MAX_EVENT_BYTES: usize = 64 << 20;
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The progress of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) struct BodyReader {
 
 #[derive(Debug)]
 enum Form {
-    /// Only white space so far.
+    /// Only white space and byte order marks so far.
     Unknown,
     Events(SseParser),
     Json(Vec<u8>),
@@ -46,13 +47,15 @@ impl BodyReader {
         if self.bytes > MAX_BODY_BYTES {
             return Err(Malformed::Wrong(format!("the body is longer than {MAX_BODY_BYTES} bytes")));
         }
-        if let (Form::Unknown, Some(first)) =
-            (&self.form, chunk.iter().find(|byte| !byte.is_ascii_whitespace()))
-        {
-            self.form = match first {
-                b'{' | b'[' => Form::Json(Vec::new()),
-                b'<' => return Err(Malformed::Wrong("the body is a web page".to_owned())),
-                _ => Form::Events(SseParser::new(MAX_EVENT_BYTES)),
+        let mut chunk = chunk;
+        if let Form::Unknown = self.form {
+            let begins = |byte: &u8| !byte.is_ascii_whitespace() && !BYTE_ORDER_MARK.contains(byte);
+            chunk = &chunk[chunk.iter().position(begins).unwrap_or(chunk.len())..];
+            self.form = match chunk.first() {
+                None => Form::Unknown,
+                Some(b'{' | b'[') => Form::Json(Vec::new()),
+                Some(b'<') => return Err(Malformed::Wrong("the body is a web page".to_owned())),
+                Some(_) => Form::Events(SseParser::new(MAX_EVENT_BYTES)),
             };
         }
         match &mut self.form {
@@ -108,18 +111,14 @@ impl BodyReader {
         if self.saw_end || data.is_empty() {
             return Ok(());
         }
-        let value = match json::read(json::keep_halves(data.as_bytes())) {
-            Ok(value) => value,
+        match json::read(json::keep_halves(data.as_bytes())) {
+            Ok(value) if event.name.as_deref() != Some("error") => self.assembly.on_chunk(&value),
             // The answer is complete, so malformed data after it does not matter.
-            Err(_) if self.assembly.has_ended() => return Ok(()),
-            Err(error) => {
-                return Err(Malformed::Wrong(format!("an event of the stream is not valid JSON: {error}")));
-            }
-        };
-        if event.name.as_deref() == Some("error") {
-            return Err(Malformed::Error(ServerError::of_body(data)));
+            Err(_) if self.assembly.has_ended() => Ok(()),
+            _ if event.name.as_deref() == Some("error") => Err(Malformed::Error(ServerError::of_body(data))),
+            Ok(_) => Ok(()),
+            Err(error) => Err(Malformed::Wrong(format!("an event of the stream is not valid JSON: {error}"))),
         }
-        self.assembly.on_chunk(&value)
     }
 
     fn progress(&self) -> Progress {

@@ -156,25 +156,17 @@ async fn read(
     tell: &mut impl FnMut(&str),
 ) -> Result<(), Failure> {
     let mut progress = Progress::Open;
+    let mut until = deadline.map(|(at, _)| at);
     loop {
-        let grace = match progress {
-            Progress::Open => None,
-            Progress::Answered => Some(USAGE_GRACE),
-            Progress::Done => Some(END_GRACE),
-        };
-        let until = match (grace, deadline) {
-            (Some(grace), _) => Some(Instant::now() + grace),
-            (None, deadline) => deadline.map(|(at, _)| at),
-        };
         let chunk = match until {
             None => Some(response.chunk().await),
             Some(until) => tokio::time::timeout_at(until, response.chunk()).await.ok(),
         };
-        progress = match (chunk, deadline) {
+        let reached = match (chunk, deadline) {
             (Some(Ok(Some(bytes))), _) => {
-                let progress = reader.push(&bytes)?;
+                let reached = reader.push(&bytes)?;
                 tell(reader.text());
-                progress
+                reached
             }
             (Some(Ok(None)), _) => return Ok(()),
             // The answer is complete, so a failure of the connection does not matter.
@@ -185,6 +177,17 @@ async fn read(
                 return Err(Failure::TimedOut { after });
             }
         };
+        let grace = match reached {
+            Progress::Open => None,
+            Progress::Answered => Some(USAGE_GRACE),
+            Progress::Done => Some(END_GRACE),
+        };
+        // What a server sends to keep the connection alive does not prolong the wait.
+        if let Some(grace) = grace.filter(|_| reached != progress) {
+            let end = Instant::now() + grace;
+            until = Some(until.map_or(end, |until| until.min(end)));
+        }
+        progress = reached;
     }
 }
 

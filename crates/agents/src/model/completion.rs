@@ -3,7 +3,8 @@
 use ground::json::{self, Pieces};
 use ground::tokens::{self, CachedInput};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -109,6 +110,8 @@ pub(super) struct Assembly {
     text: Said,
     refusal: Said,
     calls: Vec<CallParts>,
+    /// The newest call of each index.
+    places: HashMap<u64, usize>,
     usage: Option<Tokens>,
     finish_reason: Option<String>,
     has_choice: bool,
@@ -116,7 +119,6 @@ pub(super) struct Assembly {
 
 #[derive(Debug, Default)]
 struct CallParts {
-    index: Option<u64>,
     id: String,
     name: String,
     text: Said,
@@ -179,18 +181,20 @@ impl Assembly {
 
     fn on_object(&mut self, object: &Value, part: &str) -> Result<(), Malformed> {
         let Some(fields) = object.as_object() else { return wrong("expected a JSON object") };
-        if let Some(error) = fields.get("error").filter(|error| !error.is_null()) {
-            return Err(Malformed::Error(ServerError::of(error)));
+        if let Some(error) = ServerError::within(fields) {
+            return Err(Malformed::Error(error));
+        }
+        if !fields.contains_key("choices") && fields.get("message").is_some_and(Value::is_string) {
+            return Err(Malformed::Error(ServerError::of(object)));
         }
         if let Some(usage) = fields.get("usage").filter(|usage| usage.is_object()) {
             self.usage = Some(usage_of(usage));
         }
         if let Some(choice) = choice(object) {
-            let places = [Some(choice), choice.get(part)].into_iter().flatten();
-            if let Some(error) =
-                { places }.filter_map(|place| place.get("error")).find(|error| !error.is_null())
-            {
-                return Err(Malformed::Error(ServerError::of(error)));
+            let mut places =
+                [Some(choice), choice.get(part)].into_iter().flatten().filter_map(Value::as_object);
+            if let Some(error) = places.find_map(ServerError::within) {
+                return Err(Malformed::Error(error));
             }
             if choice["finish_reason"] == "error" {
                 let message = json!("the server broke the answer off (finish_reason \"error\")");
@@ -219,7 +223,7 @@ impl Assembly {
         let function = &piece["function"];
         let name = function["name"].as_str().unwrap_or_default();
         let place = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
         let begins =
@@ -229,8 +233,9 @@ impl Assembly {
         let call = match place {
             Some(place) => &mut self.calls[place],
             None => {
-                self.calls.push(CallParts { index, ..CallParts::default() });
-                let last = self.calls.len() - 1;
+                let last = self.calls.len();
+                self.calls.push(CallParts::default());
+                index.map(|index| self.places.insert(index, last));
                 &mut self.calls[last]
             }
         };
@@ -280,15 +285,31 @@ impl ServerError {
         }
     }
 
+    /// The error in the field `error` of an object. Some servers always send the field, with empty values if there is no error.
+    fn within(object: &Map<String, Value>) -> Option<Self> {
+        object.get("error").filter(|error| !is_empty(error)).map(Self::of)
+    }
+
     /// Reads the body of an error status: `{ error: ... }`, `{ message, ... }`, or any other text.
     pub fn of_body(body: &str) -> Self {
         match json::read::<Value>(body) {
-            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
-                Self::of(&value["error"])
+            Ok(Value::Object(object)) => {
+                Self::within(&object).unwrap_or_else(|| Self::of(&Value::Object(object)))
             }
-            Ok(value) if value.is_object() => Self::of(&value),
             _ => ServerError { message: body.trim().to_owned(), ..ServerError::default() },
         }
+    }
+}
+
+/// Whether a value says nothing: null, false, 0, or a text, list or object with nothing else in it.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(list) => list.iter().all(is_empty),
+        Value::Object(fields) => fields.values().all(is_empty),
     }
 }
 

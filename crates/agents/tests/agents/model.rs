@@ -22,6 +22,8 @@ enum Act {
     Answer(String),
     /// Sends this and holds the connection open.
     Hold(String),
+    /// Sends this, and then comments as long as the client listens.
+    Murmur(String),
     /// Closes the connection without an answer.
     HangUp,
 }
@@ -97,6 +99,13 @@ async fn serve(
                 let _ = socket.write_all(text.as_bytes()).await;
                 while socket.read(&mut [0; 64]).await.unwrap_or(0) > 0 {}
                 hung_up.notify_one();
+                return;
+            }
+            Act::Murmur(text) => {
+                let _ = socket.write_all(text.as_bytes()).await;
+                while socket.write_all(b"8\r\n: ping\n\n\r\n").await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
                 return;
             }
             Act::HangUp => return,
@@ -234,6 +243,9 @@ async fn the_streams_of_other_servers_are_understood() {
         chunk(json!({ "index": 0, "delta": { "reasoning_content": "hm" } })) + &hello(),
         said("hello", Value::Null) + "data: [DONE]\n\n",
         json!({ "choices": [{ "message": { "content": "hello" }, "finish_reason": "stop" }] }).to_string(),
+        json!({ "choices": [{ "message": { "content": "hello" }, "finish_reason": "stop" }], "error": { "message": "", "code": null } })
+            .to_string(),
+        format!("\n \u{feff}{}", hello()),
     ];
     for body in quirks {
         let server = Server::that(vec![answer(200, "", &body)]).await;
@@ -331,6 +343,26 @@ async fn an_answer_that_is_whole_needs_no_end_of_its_stream() {
     let server = Server::that(vec![Act::Hold(held)]).await;
     let completion = server.ask(|request| request.timeout = Some(Duration::from_secs(10))).await.unwrap();
     assert_eq!((completion.text.as_str(), completion.attempts), ("hello", 1));
+}
+
+#[tokio::test]
+async fn comments_do_not_prolong_an_attempt_before_or_behind_its_answer() {
+    let chunked = |body: &str| {
+        let head = "HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n";
+        Act::Murmur(format!("{head}{:x}\r\n{body}\r\n", body.len()))
+    };
+    let asked = async |body: &str| {
+        let server = Server::that(vec![chunked(body)]).await;
+        let answer = server.ask(|request| {
+            request.timeout = Some(Duration::from_secs(4));
+            request.retry.attempts = 1;
+        });
+        tokio::time::timeout(Duration::from_secs(20), answer).await.unwrap()
+    };
+    for body in [hello(), hello() + "data: [DONE]\n\n"] {
+        assert_eq!(asked(&body).await.unwrap().text, "hello");
+    }
+    assert_eq!(asked(&said("he", Value::Null)).await.unwrap_err().code().as_str(), "MODEL_TIMED_OUT");
 }
 
 #[tokio::test]

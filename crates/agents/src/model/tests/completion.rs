@@ -104,6 +104,41 @@ fn an_error_in_place_of_an_answer_is_read() {
     assert_eq!(ServerError::of_body("{\"error\":\"just words\"}").message, "just words");
 }
 
+#[test]
+fn an_error_without_content_is_none() {
+    for empty in [
+        json!(null),
+        json!(false),
+        json!(0),
+        json!(" "),
+        json!({}),
+        json!([]),
+        json!({ "message": "", "code": null }),
+    ] {
+        let mut assembly = Assembly::default();
+        let message = json!({ "content": "Hi", "error": empty });
+        assembly
+            .on_whole(&json!({ "error": empty, "choices": [{ "error": empty, "message": message }] }))
+            .unwrap();
+        assert_eq!(assembly.finish().unwrap().text, "Hi", "{empty}");
+    }
+    for told in
+        [json!(true), json!("no"), json!(500), json!({ "code": 1 }), json!({ "details": [{ "a": "b" }] })]
+    {
+        assert!(Assembly::default().on_chunk(&json!({ "error": told })).is_err(), "{told}");
+    }
+}
+
+#[test]
+fn reading_takes_time_in_proportion_to_the_number_of_calls() {
+    let calls = (0..200_000u64)
+        .map(|index| json!({ "index": index, "id": index.to_string(), "function": { "name": "f" } }));
+    let chunk = delta(json!({ "tool_calls": calls.collect::<Vec<_>>() }));
+    let start = std::time::Instant::now();
+    assert_eq!(assembled(&[chunk.clone(), chunk]).tool_calls.len(), 200_000);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
