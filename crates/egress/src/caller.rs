@@ -23,9 +23,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use wires::http::MAX_HEADER_LINES;
 
-/// Header lines of a message. Node.js takes as many, curl some more.
-pub(crate) const MOST_LINES: usize = 2000;
 /// Bytes of a message's head: the library's limit.
 pub(crate) const MOST_HEAD: &str = "400 KB";
 /// How often it is looked whether a silent program is there.
@@ -246,7 +245,7 @@ fn unreadable(answer: &[u8]) -> Option<(&'static str, String)> {
         b"431" => (
             "431 Request Header Fields Too Large",
             format!(
-                "the request has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}"
+                "the request has more than {MAX_HEADER_LINES} header lines, or a head of more than {MOST_HEAD}"
             ),
         ),
         _ => return None,

@@ -7,7 +7,7 @@
 use crate::answer::{Body, refused, unreachable, wrong};
 use crate::authority::Authority;
 use crate::body::{Answered, Asked};
-use crate::caller::{Caller, CallerStream, Ends, Exchange, MOST_HEAD, MOST_LINES};
+use crate::caller::{Caller, CallerStream, Ends, Exchange, MOST_HEAD};
 use crate::connection_headers::{is_encoded, strip, strip_answer};
 use crate::host::{Host, Way};
 use crate::meter::Passing;
@@ -43,6 +43,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsConnector};
+use wires::http::MAX_HEADER_LINES;
 
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(30);
 /// For the head of a request, counted from the end of the one before.
@@ -139,7 +140,7 @@ async fn requests(inspected: Arc<Inspected>, client: impl AsyncRead + AsyncWrite
 /// The server that programs speak to.
 pub(crate) fn server(head_within: Duration) -> http1::Builder {
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(head_within).max_headers(MOST_LINES);
+    server.timer(TokioTimer::new()).header_read_timeout(head_within).max_headers(MAX_HEADER_LINES);
     server
 }
 
@@ -423,7 +424,7 @@ impl Inspected {
     ) -> hyper::Result<Sender> {
         let mut client = hyper::client::conn::http1::Builder::new();
         // As lenient as clients are: lines that are folded are joined, and others that can't be read are left out.
-        client.max_headers(MOST_LINES).allow_obsolete_multiline_headers_in_responses(true);
+        client.max_headers(MAX_HEADER_LINES).allow_obsolete_multiline_headers_in_responses(true);
         client.allow_spaces_after_header_name_in_responses(true).ignore_invalid_headers_in_responses(true);
         let (sender, connection) = client.handshake(TokioIo::new(OriginStream::new(stream))).await?;
         let (ended, left) = (self.shared.ended.clone(), self.caller.over());
@@ -460,7 +461,7 @@ fn is_cut_off(error: &hyper::Error) -> bool {
 fn words_of(error: &hyper::Error) -> String {
     if error.is_parse_too_large() {
         return format!(
-            "its answer has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}"
+            "its answer has more than {MAX_HEADER_LINES} header lines, or a head of more than {MOST_HEAD}"
         );
     }
     error.to_string()

@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// Header lines of a message. Node.js takes as many, curl some more.
+pub const MAX_HEADER_LINES: usize = 2000;
+
 /// The options that all requests of a client share.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
@@ -159,6 +162,11 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
         .pool_max_idle_per_host(32)
         .tcp_nodelay(true)
         .dns_resolver(Arc::new(Addresses))
+        // As lenient as other clients are: lines that are folded are joined, and others that can't be read are left out.
+        .http1_max_headers(MAX_HEADER_LINES)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_ignore_invalid_headers_in_responses(true)
         .referer(false)
         // The caller decides about retries.
         .retry(reqwest::retry::never())

@@ -26,7 +26,7 @@ mod retry_after;
 mod sse;
 mod trust;
 
-pub use client::{HttpClient, HttpOptions, check_url};
+pub use client::{HttpClient, HttpOptions, MAX_HEADER_LINES, check_url};
 pub use failure::{HttpError, Waiting};
 pub use proxy::Proxies;
 pub use request::{Body, FileBody, Request, Witness};

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions, Request, Waiting};
+use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions, MAX_HEADER_LINES, Request, Waiting};
 
 /// Serves each connection by one call of the function. Returns the base URL.
 async fn serve<F, S>(on_connection: F) -> String
@@ -308,6 +308,34 @@ async fn follows_redirects_but_not_for_ever_and_not_with_the_key() {
     assert_eq!(client().get(&format!("{url}/away"), headers).await.unwrap().status(), 200);
     let error = client().get(&format!("{url}/again"), vec![]).await.unwrap_err();
     assert!(matches!(error, HttpError::Redirect { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn reads_heads_that_other_clients_read() {
+    let lines = |count: usize| (0..count).map(|number| format!("x-{number}: v\r\n")).collect::<String>();
+    let heads = [
+        lines(150),
+        lines(MAX_HEADER_LINES - 1),
+        "x-folded: a\r\n b\r\n".to_owned(),
+        "x-spaced : a\r\n".to_owned(),
+        "x two words: a\r\n".to_owned(),
+        "words\r\n".to_owned(),
+        format!("x-long: {}\r\n", "a".repeat(60_000)),
+    ];
+    for head in heads {
+        let answer = format!("HTTP/1.1 200 OK\r\n{head}content-length: 2\r\n\r\nok");
+        let url = serve(move |mut socket, _| {
+            let answer = answer.clone();
+            async move {
+                read_head(&mut socket).await;
+                socket.write_all(answer.as_bytes()).await.unwrap();
+            }
+        })
+        .await;
+        let mut response =
+            client().get(&url, vec![]).await.unwrap_or_else(|error| panic!("{error}: {head:.50}"));
+        assert_eq!(response.bytes(9).await.unwrap(), b"ok", "{head:.50}");
+    }
 }
 
 #[tokio::test]
