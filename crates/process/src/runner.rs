@@ -259,6 +259,9 @@ impl Runner {
         let now = self.clock.now();
         let step = self.clock.watchdog.on_exit(now);
         self.feed = None;
+        if let Some(terminal) = &self.held.terminal {
+            terminal.expect_end();
+        }
         // All output of the program itself is in the pipes by now. It is read regardless of the reader's pace, so that nothing
         // is lost and the end does not wait for a reader that never comes.
         self.take_what_is_there();

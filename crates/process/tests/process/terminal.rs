@@ -104,6 +104,16 @@ async fn a_program_that_lets_go_of_its_terminal_goes_on() {
 }
 
 #[tokio::test]
+async fn what_is_shown_after_a_time_without_an_open_terminal_is_read() {
+    let script = "exec < /dev/null > /dev/null 2>&1; sleep .5; seq 1 3000 > /dev/tty; sleep .5; exit 4";
+    for containment in [Containment::Auto, Containment::Group] {
+        let result = result_of(ProcessSpec { containment, ..in_terminal(script) }).await;
+        assert_eq!((result.stdout.lines().count(), result.exit_code), (3000, Some(4)), "{containment:?}");
+        assert!(result.stdout.ends_with("3000\r\n"));
+    }
+}
+
+#[tokio::test]
 async fn a_tree_in_a_terminal_ends_as_any_other() {
     for containment in [Containment::Auto, Containment::Strict, Containment::Group] {
         let script = "trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM; echo $$; sleep 60' & echo $$; sleep 60 & wait";

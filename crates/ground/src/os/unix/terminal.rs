@@ -2,6 +2,7 @@
 
 use super::super::fault::Fault;
 use super::super::terminal_size::TerminalSize;
+use crate::lock::lock;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
@@ -12,10 +13,16 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// The host's end. While it is open, the program's end does not hang up.
 #[derive(Debug)]
-pub struct Terminal(OwnedFd);
+pub struct Terminal {
+    host: OwnedFd,
+    /// Without an open end of the program, the host would read the end of the output: also when the program, which has closed its
+    /// own descriptors, opens /dev/tty later.
+    program: Mutex<Option<OwnedFd>>,
+}
 
 /// The character for the end of input, unless the program has set another one: Ctrl-D.
 const END_OF_INPUT: u8 = 4;
@@ -34,7 +41,8 @@ impl Terminal {
         let master = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
         let master = Errno::result(master).map_err(refused("open", Some(multiplexer)))?;
         // SAFETY: the system has just given us this descriptor, nobody else owns it.
-        let terminal = Terminal(unsafe { OwnedFd::from_raw_fd(master) });
+        let host = unsafe { OwnedFd::from_raw_fd(master) };
+        let terminal = Terminal { host, program: Mutex::default() };
         // SAFETY: calls on a descriptor that lives.
         Errno::result(unsafe { libc::grantpt(master) }).map_err(refused("grantpt", Some(multiplexer)))?;
         // SAFETY: as above.
@@ -45,21 +53,27 @@ impl Terminal {
         let shown = Path::new(OsStr::from_bytes(path.to_bytes()));
         let program = open(path.as_c_str(), flags, Mode::empty()).map_err(refused("open", Some(shown)))?;
         edit_as_utf8(&program).map_err(refused("tcsetattr", Some(shown)))?;
+        *lock(&terminal.program) = Some(program.try_clone().map_err(Fault::on("fcntl", shown))?);
         Ok((terminal, program))
     }
 
     /// The path of the program's end.
     pub fn path(&self) -> io::Result<CString> {
         let mut name = [0; NAME_BYTES];
-        name_of(self.0.as_raw_fd(), &mut name)?;
+        name_of(self.host.as_raw_fd(), &mut name)?;
         CStr::from_bytes_until_nul(&name).map(CStr::to_owned).map_err(io::Error::other)
+    }
+
+    /// From here on the output ends when nothing has the program's end open any more.
+    pub fn expect_end(&self) {
+        *lock(&self.program) = None;
     }
 
     /// Sets the size. The system sends SIGWINCH to the program's foreground group.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let size = libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the descriptor lives for the call, which reads one winsize.
-        let set = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCSWINSZ, &size) };
+        let set = unsafe { libc::ioctl(self.host.as_raw_fd(), libc::TIOCSWINSZ, &size) };
         Errno::result(set).map(drop).map_err(io::Error::from)
     }
 
@@ -69,7 +83,7 @@ impl Terminal {
         // SAFETY: zeroed bytes are a valid termios, which the call only writes to.
         let mut settings: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: descriptor and structure live for the call.
-        if unsafe { libc::tcgetattr(self.0.as_raw_fd(), &mut settings) } != 0 {
+        if unsafe { libc::tcgetattr(self.host.as_raw_fd(), &mut settings) } != 0 {
             return Some(END_OF_INPUT);
         }
         let is_set = |flag| settings.c_lflag & flag != 0;
@@ -81,7 +95,7 @@ impl Terminal {
 
     /// Another descriptor of the host's end.
     pub fn try_clone(&self) -> io::Result<OwnedFd> {
-        self.0.try_clone()
+        self.host.try_clone()
     }
 }
 
@@ -150,9 +164,16 @@ mod tests {
         program.read_to_string(&mut typed).expect("an end");
         assert_eq!(typed, "hi\n");
         program.write_all(b"shown\n").expect("printed");
+        drop(program);
         // The terminal echoes the input.
         let mut shown = [0; b"hi\r\nshown\r\n".len()];
         host.read_exact(&mut shown).expect("text");
         assert_eq!(String::from_utf8_lossy(&shown), "hi\r\nshown\r\n");
+        let path = terminal.path().expect("a name").into_string().expect("text");
+        std::fs::write(path, "again\n").expect("the end can be opened again");
+        let mut again = [0; b"again\r\n".len()];
+        host.read_exact(&mut again).expect("text of the second opening");
+        terminal.expect_end();
+        assert!(host.read(&mut [0; 1]).is_err(), "an end without the program's");
     }
 }
