@@ -58,16 +58,17 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
             let words = format!("the upload failed after {attempts} {times}: {}", problem.words());
             return Err(failed(words, problem.kind()));
         }
-        let asked = match &problem {
-            Problem::Http(HttpError::Status { retry_after, .. }) => *retry_after,
-            _ => None,
-        };
-        let Some(wait) = RETRY.wait(attempts, asked, random::fraction()) else {
-            let words = format!("the server asks for too long a wait: {}", problem.words());
-            return Err(failed(words, problem.kind()));
-        };
-        tokio::time::sleep(wait).await;
+        tokio::time::sleep(pause(attempts, &problem)).await;
     }
+}
+
+/// The pause after so many failed attempts.
+fn pause(attempts: u32, problem: &Problem) -> Duration {
+    let asked = match problem {
+        Problem::Http(HttpError::Status { retry_after, .. }) => *retry_after,
+        _ => None,
+    };
+    RETRY.delay(attempts, asked.map(|wait| wait.min(RETRY.max_delay)), random::fraction())
 }
 
 /// The reason why one attempt failed.
@@ -160,5 +161,20 @@ fn words_for(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "the file is gone".to_owned(),
         io::ErrorKind::InvalidInput => error.to_string(),
         _ => "the file can't be read any more".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_given_the_time_that_it_asks_for_within_the_time_of_a_drain() {
+        let paused = |seconds: u64| {
+            let retry_after = Some(Duration::from_secs(seconds));
+            pause(1, &Problem::Http(HttpError::Status { status: 503, body: String::new(), retry_after }))
+        };
+        assert_eq!([3, 20, 21, 60, 86_400].map(|seconds| paused(seconds).as_secs()), [3, 20, 20, 20, 20]);
+        assert!(pause(1, &Problem::Early) < Duration::from_secs(1));
     }
 }
