@@ -44,25 +44,29 @@ pub struct Classification {
     pub retry_after: Option<Duration>,
 }
 
+/// Longest beginning of a message that is looked at, in bytes: each phrase is searched in it.
+const LONGEST_MESSAGE: usize = 64 << 10;
+
 /// Classifies a failure by the order in the module documentation.
 pub fn classify(evidence: &Evidence<'_>) -> Classification {
+    let message = &evidence.message[..evidence.message.floor_char_boundary(LONGEST_MESSAGE)];
     let coded = evidence.codes.iter().find_map(|code| of_code(code));
     let given = evidence.status.filter(|status| (400..600).contains(status));
-    let status = given.or_else(|| if coded.is_none() { status_in(evidence.message) } else { None });
+    let status = given.or_else(|| if coded.is_none() { status_in(message) } else { None });
     let (kind, retryable) = match (status, coded) {
         (Some(status), coded) => {
             let (kind, retryable) = of_status(status);
-            let kind = exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind);
+            let kind = exact_kind(status, coded.map(|(kind, _)| kind), message).unwrap_or(kind);
             // A used-up quota does not return by a retry, nor does a context shrink, whatever the number suggests.
             (kind, retryable && !matches!(kind, ErrorKind::Quota | ErrorKind::ContextLength))
         }
         (None, Some(decided)) => decided,
         (None, None) => {
-            let kind = of_words(evidence.message).unwrap_or(ErrorKind::Unknown);
+            let kind = of_words(message).unwrap_or(ErrorKind::Unknown);
             (kind, kind.is_transient())
         }
     };
-    let retry_after = evidence.retry_after.or_else(|| wait_in(evidence.message));
+    let retry_after = evidence.retry_after.or_else(|| wait_in(message));
     Classification { kind, retryable, status, retry_after }
 }
 

@@ -81,7 +81,7 @@ const NANO: f64 = 1e9;
 
 impl Spent {
     pub fn of(usage: &Usage, prices: Option<&Prices>, accounting: Accounting) -> Spent {
-        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        let tokens = usage.tokens();
         let money = match prices {
             Some(prices) => prices.of(usage, accounting),
             None => usage.cost_usd.unwrap_or(0.0),
@@ -126,10 +126,10 @@ impl Spent {
 /// Metered tokens whose cost the CLI did not report; 0 if its report covers them.
 pub(crate) fn uncovered(told: &Usage, metered: &Usage, accounting: Accounting) -> u64 {
     let beside = if accounting.is_beside() { told.cached_input_tokens } else { 0 };
-    let told_tokens = told.input_tokens.saturating_add(told.output_tokens).saturating_add(beside);
+    let told_tokens = told.tokens().saturating_add(beside);
     // Tokens without money are those of a turn that was stopped before it told its cost.
     let covered = told.cost_usd.map_or(0, |_| told_tokens);
-    let all = metered.input_tokens.saturating_add(metered.output_tokens);
+    let all = metered.tokens();
     // Estimates and a model that names a session make a small difference.
     Some(all.saturating_sub(covered)).filter(|more| *more > covered / 10).unwrap_or(0)
 }

@@ -46,12 +46,15 @@ impl Tokens {
     pub(super) fn sum(one: Option<Tokens>, other: Option<Tokens>) -> Option<Tokens> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
         Some(Tokens {
-            input_tokens: one.input_tokens + other.input_tokens,
-            output_tokens: one.output_tokens + other.output_tokens,
-            cached_input_tokens: one.cached_input_tokens + other.cached_input_tokens,
+            input_tokens: one.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: one.output_tokens.saturating_add(other.output_tokens),
+            cached_input_tokens: one.cached_input_tokens.saturating_add(other.cached_input_tokens),
         })
     }
 }
+
+/// Longest part of a server's words that an error contains.
+pub(super) const MAX_TOLD_CHARACTERS: usize = 4000;
 
 /// An error that the server sent in place of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -270,14 +273,13 @@ impl CallParts {
 impl ServerError {
     /// Reads an error: `{ message, type, code }`, plain text, or any other value of the field `error`.
     pub fn of(error: &Value) -> Self {
-        let word = |name: &str| error[name].as_str().map(str::to_owned);
+        let word = |name: &str| error[name].as_str().map(told);
         let number = ["status", "code", "status_code"].iter().find_map(|name| {
             let status = error[name].as_u64().or_else(|| error[name].as_str()?.parse().ok())?;
             u16::try_from(status).ok().filter(|status| (400..600).contains(status))
         });
-        let message = word("message")
-            .or_else(|| error.as_str().map(str::to_owned))
-            .unwrap_or_else(|| error.to_string());
+        let message =
+            word("message").or_else(|| error.as_str().map(told)).unwrap_or_else(|| told(&error.to_string()));
         ServerError {
             status: number,
             codes: ["code", "type", "status"].iter().filter_map(|name| word(name)).collect(),
@@ -296,9 +298,14 @@ impl ServerError {
             Ok(Value::Object(object)) => {
                 Self::within(&object).unwrap_or_else(|| Self::of(&Value::Object(object)))
             }
-            _ => ServerError { message: body.trim().to_owned(), ..ServerError::default() },
+            _ => ServerError { message: told(body.trim()), ..ServerError::default() },
         }
     }
+}
+
+/// The beginning of a server's words: they are searched many times, and shown.
+fn told(text: &str) -> String {
+    text.chars().take(MAX_TOLD_CHARACTERS).collect()
 }
 
 /// Whether a value says nothing: null, false, 0, or a text, list or object with nothing else in it.

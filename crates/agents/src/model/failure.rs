@@ -1,6 +1,6 @@
 //! The failure of an attempt, whether to retry it, and the error for the user. PURE.
 
-use super::completion::{Malformed, ServerError, Tokens};
+use super::completion::{MAX_TOLD_CHARACTERS, Malformed, ServerError, Tokens};
 use ground::error::{Error, ErrorCode};
 use ground::redaction::Redactor;
 use ground::retry::{self, Classification, ErrorKind, Evidence};
@@ -37,9 +37,6 @@ impl From<Malformed> for Failure {
         Failure::Malformed(malformed)
     }
 }
-
-/// Longest part of a misfitting answer that the error contains.
-const MAX_TOLD_CHARACTERS: usize = 4000;
 
 impl Failure {
     /// Classifies the failure.

@@ -29,8 +29,7 @@ struct Progress {
 }
 
 fn has_grown(usage: Usage, known: Usage) -> bool {
-    usage.input_tokens + usage.output_tokens > known.input_tokens + known.output_tokens
-        || usage.cost_usd > known.cost_usd
+    usage.tokens() > known.tokens() || usage.cost_usd > known.cost_usd
 }
 
 /// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. It is

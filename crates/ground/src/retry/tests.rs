@@ -13,6 +13,15 @@ fn with(status: Option<u16>, codes: &[&str], message: &str) -> (ErrorKind, bool)
 }
 
 #[test]
+fn a_message_of_any_length_takes_little_time() {
+    let start = std::time::Instant::now();
+    for piece in ["é ", "500 ", "status ", "try again in ", "rate"] {
+        said(&format!("HTTP 429: {}", piece.repeat(20_000_000)));
+    }
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
 fn exactly_these_statuses_are_tried_again() {
     for status in 400..600 {
         let expected = matches!(status, 408 | 409 | 425 | 429 | 500..);

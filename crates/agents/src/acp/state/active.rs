@@ -245,7 +245,7 @@ impl Active {
 
     /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
     fn work(&self) -> (u64, u64) {
-        let tokens = self.digest.total_usage().map_or(0, |usage| usage.input_tokens + usage.output_tokens);
+        let tokens = self.digest.total_usage().map_or(0, |usage| usage.tokens());
         (self.digest.tool_calls(), tokens)
     }
 

@@ -216,6 +216,11 @@ impl Usage {
         usage.is_object().then(|| tokens::told_in(usage, Some(cached)).unwrap_or_default().into())
     }
 
+    /// Tokens in both directions.
+    pub fn tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),

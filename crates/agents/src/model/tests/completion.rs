@@ -89,6 +89,23 @@ fn takes_a_completion_in_one_piece() {
 }
 
 #[test]
+fn the_words_of_an_error_are_cut() {
+    let long = "é".repeat(1_000_000);
+    for error in [json!(long), json!({ "message": long, "code": long }), json!({ "detail": long })] {
+        let told = ServerError::of(&error);
+        assert!(told.message.chars().count() == MAX_TOLD_CHARACTERS, "{}", told.message.len());
+        assert!(told.codes.iter().all(|code| code.chars().count() <= MAX_TOLD_CHARACTERS));
+    }
+    assert_eq!(ServerError::of_body(&long).message.chars().count(), MAX_TOLD_CHARACTERS);
+}
+
+#[test]
+fn numbers_of_any_size_are_added() {
+    let most = Tokens { input_tokens: u64::MAX, output_tokens: u64::MAX, cached_input_tokens: u64::MAX };
+    assert_eq!(Tokens::sum(Some(most), Some(most)), Some(most));
+}
+
+#[test]
 fn a_refusal_is_the_text_when_there_is_no_other() {
     assert_eq!(assembled(&[delta(json!({ "content": null, "refusal": "I won't." }))]).text, "I won't.");
 }
