@@ -54,6 +54,14 @@ describe('classify', () => {
       { kind: 'overloaded', retryable: true, status: 503, retryAfterMs: 150 },
     ],
     [
+      'a date by the clock of its server',
+      {
+        status: 503,
+        headers: { 'Retry-After': 'Sun, 06 Nov 1994 08:50:37 GMT', Date: 'Sun, 06 Nov 1994 08:49:37 GMT' },
+      },
+      { kind: 'overloaded', retryable: true, status: 503, retryAfterMs: 60_000 },
+    ],
+    [
       'axios style',
       Object.assign(new Error('Request failed with status code 401'), {
         code: 'ERR_BAD_REQUEST',

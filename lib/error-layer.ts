@@ -43,6 +43,7 @@ function layerOf(error: unknown): ErrorLayerSpec {
     kind: toText(read(error, 'kind')),
     message: toText(read(error, 'message'))?.slice(0, maxMessageLength),
     retryAfter: header(headers, 'retry-after'),
+    date: header(headers, 'date'),
     retryAfterMs: toNumber(read(error, 'retryAfterMs')) ?? toNumber(header(headers, 'retry-after-ms')),
   }
 }

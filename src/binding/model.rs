@@ -64,6 +64,7 @@ pub struct ErrorLayerSpec {
     pub kind: Option<String>,
     pub message: Option<String>,
     pub retry_after: Option<String>,
+    pub date: Option<String>,
     pub retry_after_ms: Option<f64>,
 }
 
@@ -177,6 +178,7 @@ pub fn classify_error(layers: Vec<ErrorLayerSpec>) -> ErrorClass {
             kind: layer.kind,
             message: layer.message,
             retry_after: layer.retry_after,
+            date: layer.date,
             retry_after_ms: layer.retry_after_ms,
         })
         .collect();

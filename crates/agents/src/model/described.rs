@@ -16,6 +16,8 @@ pub struct ErrorLayer {
     pub message: Option<String>,
     /// The value of the Retry-After header.
     pub retry_after: Option<String>,
+    /// The value of the Date header.
+    pub date: Option<String>,
     pub retry_after_ms: Option<f64>,
 }
 
@@ -30,7 +32,7 @@ pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Classificat
             layer.retry_after_ms.filter(|milliseconds| milliseconds.is_finite() && *milliseconds >= 0.0);
         milliseconds
             .and_then(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1000.0).ok())
-            .or_else(|| parse_retry_after(layer.retry_after.as_deref()?, now))
+            .or_else(|| parse_retry_after(layer.retry_after.as_deref()?, layer.date.as_deref(), now))
     });
     let message: Vec<&str> = layers.iter().filter_map(|layer| layer.message.as_deref()).collect();
     let message = message.join("\n");

@@ -57,9 +57,9 @@ impl Response {
 
     /// The wait from Retry-After-Ms, which is more exact, else from Retry-After, in seconds or as a date.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.header("retry-after-ms")
-            .and_then(parse_retry_after_ms)
-            .or_else(|| parse_retry_after(self.header("retry-after")?, SystemTime::now()))
+        self.header("retry-after-ms").and_then(parse_retry_after_ms).or_else(|| {
+            parse_retry_after(self.header("retry-after")?, self.header("date"), SystemTime::now())
+        })
     }
 
     /// The next bytes as they come; `None` at the end. A body that ends too early is [`HttpError::Reset`].

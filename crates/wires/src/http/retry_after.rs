@@ -6,12 +6,16 @@ use std::time::{Duration, SystemTime};
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Parses seconds (also with a fraction, which some servers send) or an HTTP date. A date in the past means no wait.
-pub fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+///
+/// `date`: the header Date of the same response, which tells the time of the server's clock. `now`: the time of this machine, if
+/// the server's is unknown.
+pub fn parse_retry_after(value: &str, date: Option<&str>, now: SystemTime) -> Option<Duration> {
     if let Some(seconds) = number(value) {
         return Some(bounded(seconds));
     }
-    let date = httpdate::parse_http_date(value.trim()).ok()?;
-    Some(date.duration_since(now).unwrap_or(Duration::ZERO).min(LONGEST))
+    let moment = |text: &str| httpdate::parse_http_date(text.trim()).ok();
+    let until = moment(value)?;
+    Some(until.duration_since(date.and_then(moment).unwrap_or(now)).unwrap_or(Duration::ZERO).min(LONGEST))
 }
 
 /// Milliseconds, as some servers send beside Retry-After.
@@ -37,7 +41,26 @@ mod tests {
 
     fn parse(value: &str) -> Option<u128> {
         // Sun, 06 Nov 1994 08:49:37 GMT
-        parse_retry_after(value, UNIX_EPOCH + Duration::from_secs(784_111_777)).map(|wait| wait.as_millis())
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        parse_retry_after(value, None, now).map(|wait| wait.as_millis())
+    }
+
+    #[test]
+    fn a_date_is_read_by_the_clock_of_its_server() {
+        for (now, date) in
+            [(0, "Sun, 06 Nov 1994 08:49:37 GMT"), (2_000_000_000, "Sunday, 06-Nov-94 08:49:37 GMT")]
+        {
+            let now = UNIX_EPOCH + Duration::from_secs(now);
+            let parsed = |value| parse_retry_after(value, Some(date), now);
+            assert_eq!(parsed("Sun, 06 Nov 1994 08:50:37 GMT"), Some(Duration::from_secs(60)));
+            assert_eq!(parsed("7"), Some(Duration::from_secs(7)));
+        }
+        let parsed = parse_retry_after(
+            "Sun, 06 Nov 1994 08:50:37 GMT",
+            Some("today"),
+            UNIX_EPOCH + Duration::from_secs(784_111_777),
+        );
+        assert_eq!(parsed, Some(Duration::from_secs(60)));
     }
 
     #[test]
