@@ -8,6 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -91,6 +92,21 @@ describe('client.receive', () => {
     expect((await fetch(`${url}/x`, { method: 'PUT', body: 'x' })).status).toBe(404)
     expect((await fetch(`${url}/../../etc/passwd`)).status).toBe(404)
     expect(filesOf(at.folder)).toEqual([])
+  })
+
+  it('bounds the connections of strangers, and its files get through', async () => {
+    await using at = await session()
+    const { url } = await at.client.receive({ folder: at.folder })
+    const strangers = Array.from({ length: 300 }, () => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write('PUT /x HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n')
+      return socket
+    })
+    await expect.poll(() => strangers.filter((socket) => !socket.closed).length).toBeLessThanOrEqual(64)
+    await at.client.executeCommands([`echo hi > ${at.out}/a`], { artifactsDirs: [at.out] })
+    expect((await at.client.endSession()).uploaded).toBe(1)
+    for (const socket of strangers) socket.destroy()
   })
 
   it('receives no more than maxBytes, and leaves no part behind', async () => {

@@ -1,6 +1,7 @@
 // The caller's tools, as an agent calls them over HTTP.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { Agent, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -174,6 +175,26 @@ it('silence is not counted while a handler works', async () => {
   await using session = await new Harness({ provider }).open({ tools: [tool], ...clocks })
   expect((await session.prompt('Call it.')).text).toBe('Done.')
 })
+
+it('keeps the connection of an agent that calls after a long time', async () => {
+  const server = await ToolServer.start([{ name: 'x', handler: () => 'fine' }])
+  const { url, headers } = server.server
+  const agent = new Agent({ keepAlive: true })
+  const socketOf = async () => {
+    const asked = request(url, { agent, method: 'POST', headers: { authorization: headers[0]!.value } })
+    asked.end('{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    const [answer] = await once(asked, 'response')
+    for await (const _ of answer);
+    return asked.socket
+  }
+  const first = await socketOf()
+  // The limit of a server that sets none.
+  await sleep(6500)
+  expect(first!.destroyed).toBe(false)
+  expect(await socketOf()).toBe(first)
+  agent.destroy()
+  await server.close()
+}, 30_000)
 
 it('connections of other processes are bounded, and the agent gets through', async () => {
   const server = await ToolServer.start([{ name: 'x', handler: () => 'fine' }])

@@ -1,12 +1,13 @@
 // The upload address of a client's own: a server that writes what the runtime uploads below one folder.
 import type { FileHandle } from 'node:fs/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { isIPv6 } from 'node:net'
 import { dirname, join, relative, sep } from 'node:path'
 import { invalidOption } from '../error'
 import { absolutePath, pause } from '../host'
 import { check, checkOptions, optionsOf, show, type Checks } from '../option'
+import { boundStrangers } from '../strangers'
 
 /** Options of `client.receive`. */
 export interface ReceiveOptions {
@@ -87,6 +88,7 @@ export class FileReceiver implements Receiver {
   readonly folder: string
   readonly #server: Server
   readonly #maxBytes: number
+  readonly #onKnown: (socket: Socket) => void
   /** Size of each file that arrived, and of what arrived so far of others. */
   readonly #bytes = new Map<string, number>()
   /** Sum of these sizes. */
@@ -125,6 +127,9 @@ export class FileReceiver implements Receiver {
     this.url = url
     this.folder = folder
     this.#maxBytes = maxBytes
+    this.#onKnown = boundStrangers(server)
+    // A large file takes as long as it takes.
+    server.requestTimeout = 0
     server.on('request', (request, response) => void this.#serve(request, response))
   }
 
@@ -154,6 +159,7 @@ export class FileReceiver implements Receiver {
     try {
       const path = this.#paths.get(request.url?.split('/').pop() ?? '')
       if (path === undefined) throw new Refusal(404, 'no file is expected at this address')
+      this.#onKnown(request.socket)
       if (request.method !== 'PUT') throw new Refusal(405, 'files are sent with PUT')
       await this.#write(path, request)
       answer(200)

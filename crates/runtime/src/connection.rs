@@ -8,6 +8,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::registry::SessionRegistry;
 use super::service::{Closing, Service};
 use super::session::{SessionEvent, SessionHandle};
+use super::stranger::Stranger;
 use super::upgrade::{AccessPolicy, MAX_HEAD_BYTES, UpgradeAnswer, answer, too_many_sessions};
 use super::wire::client_message::{ClientMessage, Hello};
 use super::wire::frame::{Body, parse_client_frame};
@@ -28,8 +29,6 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 /// Longest message that a client may send, in bytes. Existing clients rely on this value.
 pub const MAX_INBOUND_BYTES: usize = 100 << 20;
-/// How long a client may take to send the head of its HTTP request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a closing socket may take until the client has closed it too.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A client that sends this many bytes of a long message between two pings counts as alive: it can't answer pings meanwhile.
@@ -65,6 +64,7 @@ enum End {
 
 pub async fn serve_connection(
     mut stream: TcpStream,
+    stranger: Stranger,
     service: Arc<Service>,
     policy: Arc<AccessPolicy>,
     registry: SessionRegistry,
@@ -72,7 +72,7 @@ pub async fn serve_connection(
     let live = service.live();
     // Send small frames without waiting for more data.
     let _ = stream.set_nodelay(true);
-    let head = within(HEAD_TIMEOUT, read_head(&mut stream, &policy, &registry)).await;
+    let head = stranger.within_patience(read_head(&mut stream, &policy, &registry)).await;
     let (permit, response, rest) = match head {
         Some(Ok(accepted)) => accepted,
         Some(Err(Some(refusal))) => {
@@ -94,6 +94,7 @@ pub async fn serve_connection(
         }
         Some(Err(None)) | None => return,
     };
+    drop(stranger);
     if stream.write_all(response.as_bytes()).await.is_err() {
         return;
     }

@@ -45,6 +45,7 @@ pub mod server;
 pub mod service;
 pub mod session;
 pub mod speech;
+pub mod stranger;
 pub mod text_stream;
 pub mod unzip;
 pub mod upgrade;

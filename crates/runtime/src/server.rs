@@ -5,6 +5,7 @@ use super::handler::AgentHandler;
 use super::intake::{INTAKE_BYTES, Intake};
 use super::registry::SessionRegistry;
 use super::service::{Closing, Service};
+use super::stranger::Strangers;
 use super::upgrade::AccessPolicy;
 use super::upload::upload_client;
 use ground::error::{Error, ErrorCode, Result};
@@ -176,15 +177,18 @@ async fn accept(
     registry: SessionRegistry,
 ) {
     let mut closing = service.closing.subscribe();
+    let strangers = Strangers::default();
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let next = async { (strangers.admit().await, listener.accept().await) };
+        let (stranger, accepted) = tokio::select! {
+            next = next => next,
             _ = closing.wait_for(|state| *state != Closing::Open) => return,
         };
         match accepted {
             Ok((stream, _)) => {
                 ground::task::spawn(serve_connection(
                     stream,
+                    stranger,
                     service.clone(),
                     policy.clone(),
                     registry.clone(),

@@ -2,6 +2,7 @@
 // one way of transport: a POST answered with JSON.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { boundStrangers } from '../../strangers'
 import type { Tool } from '../../tool/definition'
 import { ToolProtocol } from './tool_protocol'
 
@@ -9,15 +10,12 @@ import { ToolProtocol } from './tool_protocol'
 const http = () => process.getBuiltinModule('node:http')
 const crypto = () => process.getBuiltinModule('node:crypto')
 const maxRequestBytes = 64 << 20
-/** Connections without the bearer that are open at one time; another one closes the oldest of them. */
-const maxStrangers = 64
 
 export class ToolServer extends ToolProtocol {
   readonly token = crypto().randomBytes(32).toString('base64url')
   readonly #server: Server
   readonly #over = new AbortController()
-  /** Connections that have not shown the bearer. Every process of the machine can make some; they must not use up the files of this one. */
-  readonly #strangers = new Set<Socket>()
+  readonly #onKnown: (socket: Socket) => void
 
   static async start(tools: readonly Tool[]): Promise<ToolServer> {
     const server = new ToolServer(tools)
@@ -33,7 +31,9 @@ export class ToolServer extends ToolProtocol {
     this.#server = http().createServer((request, response) => {
       this.#serve(request, response).catch(() => response.destroy())
     })
-    this.#server.on('connection', (socket) => this.#onConnection(socket))
+    this.#onKnown = boundStrangers(this.#server)
+    // An agent may call at any time: a connection that it keeps must not be closed under its request.
+    this.#server.keepAliveTimeout = 0
     // The session's process keeps the host alive, this does not.
     this.#server.unref()
   }
@@ -52,13 +52,6 @@ export class ToolServer extends ToolProtocol {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 
-  #onConnection(socket: Socket): void {
-    this.#strangers.add(socket)
-    socket.once('close', () => this.#strangers.delete(socket))
-    const [oldest] = this.#strangers
-    if (this.#strangers.size > maxStrangers) oldest?.destroy()
-  }
-
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const answer = (status: number, body?: string) => {
       response.writeHead(status, body === undefined ? {} : { 'content-type': 'application/json' })
@@ -68,7 +61,7 @@ export class ToolServer extends ToolProtocol {
       response.shouldKeepAlive = false
       return answer(401)
     }
-    this.#strangers.delete(request.socket)
+    this.#onKnown(request.socket)
     // No stream from here to there, and no session to end.
     if (request.method !== 'POST') return answer(405)
     const gone = new AbortController()
