@@ -182,7 +182,7 @@ async fn read(
             Progress::Answered => Some(USAGE_GRACE),
             Progress::Done => Some(END_GRACE),
         };
-        // What a server sends to keep the connection alive does not prolong the wait.
+        // Comments that keep the connection alive do not prolong the wait.
         if let Some(grace) = grace.filter(|_| reached != progress) {
             let end = Instant::now() + grace;
             until = Some(until.map_or(end, |until| until.min(end)));
