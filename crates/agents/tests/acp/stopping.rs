@@ -64,6 +64,50 @@ async fn an_agent_that_does_not_obey_is_killed_within_its_grace() {
 }
 
 #[tokio::test]
+async fn each_step_of_the_ladder_has_its_grace_and_no_more() {
+    // The play; whether the session is closed rather than cancelled; the signal that ends it, which a second grace may precede.
+    let cases = [
+        ("deaf", false, "SIGKILL", true),
+        ("deaf all", false, "SIGKILL", true),
+        ("deaf", true, "SIGTERM", false),
+        ("deaf all", true, "SIGKILL", true),
+    ];
+    let grace = millis(400);
+    for version in [1, 2] {
+        for (play, is_closed, signal, has_grace) in cases {
+            let mut open = request(Provider::ClaudeCode, version, "");
+            open.agent.kill_grace = grace;
+            let agent = opened(open).await;
+            let mut events = agent.session.events();
+            let turn = agent.session.start(PromptRequest::new(play));
+            let behind = agent.session.start(PromptRequest::new("hello"));
+            until(&mut events, |event| matches!(event, AgentEvent::Text { .. })).await;
+            let name = format!("{play}, closed: {is_closed}, version {version}");
+            let began = Instant::now();
+            if is_closed {
+                agent.session.close().await;
+            } else {
+                turn.abort();
+            }
+            let outcome = tokio::time::timeout(PATIENCE, turn.outcome()).await.unwrap();
+            let time = began.elapsed();
+            assert_eq!(
+                (code(&outcome).as_str(), text(&outcome).as_str()),
+                ("AGENT_ABORTED", "I will not stop"),
+                "{name}"
+            );
+            let least = if has_grace { grace } else { millis(0) };
+            assert!(time >= least && time < grace + millis(2_000), "{name}: {time:?}");
+            assert_eq!(code(&behind.outcome().await), "SESSION_CLOSED", "{name}");
+            let error = agent.session.set_mode("plan".into()).await.unwrap_err();
+            // A session that was closed tells no exit.
+            let told = error.facts().get("signal").and_then(|signal| signal.as_str());
+            assert_eq!(told, (!is_closed).then_some(signal), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_process_that_dies_takes_its_session_along_and_says_how() {
     for (play, sign) in [("crash", "exited with 9"), ("killed", "SIGKILL"), ("closes", "")] {
         let agent = opened(request(Provider::Gemini, 1, "")).await;
