@@ -292,6 +292,33 @@ describe('OpenTelemetry', () => {
     }
   })
 
+  it.each([
+    'setAttribute',
+    'setAttributes',
+    'setStatus',
+    'addEvent',
+    'end',
+    'isRecording',
+    'spanContext',
+  ] as const)("harms nothing when a span's %s throws", async (name) => {
+    const started = trace.getTracer('test').startSpan('made')
+    const broken = Object.assign(Object.create(started), {
+      [name]() {
+        throw new Error('no room for spans')
+      },
+    })
+    const startSpan = () => broken
+    const own = { getTracer: () => ({ startSpan, startActiveSpan: startSpan }) }
+    trace.disable()
+    trace.setGlobalTracerProvider(own)
+    const turn = played([counting([session, failed('529 overloaded'), { exit: 1 }], withTool)], {
+      retry: { baseDelayMs: 1 },
+    }).start('hi')
+    expect(await types(turn)).toContain('tool_end')
+    expect((await turn.result).text).toBe('Done.')
+    expect((await run('sh', ['-c', 'exit 3'])).exitCode).toBe(3)
+  })
+
   it('costs no events when no program has set it up', async () => {
     trace.disable()
     const opened = vi.spyOn(native.NativeTurn.prototype, 'events')

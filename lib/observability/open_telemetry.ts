@@ -52,12 +52,26 @@ export function instrumentsBy<T>(make: (meter: OpenTelemetry.Meter) => T): (api:
   }
 }
 
-export function environmentOf({ traceId, spanId, traceFlags, traceState }: OpenTelemetry.SpanContext) {
-  const flags = traceFlags.toString(16).padStart(2, '0')
-  const environment: Record<string, string> = { TRACEPARENT: `00-${traceId}-${spanId}-${flags}` }
-  const state = traceState?.serialize()
-  if (state) environment.TRACESTATE = state
-  return environment
+/** The span, if somebody can see it or go on with it. */
+export function validSpan(
+  api: typeof OpenTelemetry,
+  find: () => OpenTelemetry.Span | undefined,
+): OpenTelemetry.Span | undefined {
+  return quietly(() => {
+    const span = find()
+    return span && api.isSpanContextValid(span.spanContext()) ? span : undefined
+  })
+}
+
+/** The variables that carry a span on to another program. */
+export function environmentOf(span: OpenTelemetry.Span): Record<string, string> {
+  const carried = quietly(() => {
+    const { traceId, spanId, traceFlags, traceState } = span.spanContext()
+    const flags = traceFlags.toString(16).padStart(2, '0')
+    const state = traceState?.serialize()
+    return { TRACEPARENT: `00-${traceId}-${spanId}-${flags}`, ...(state && { TRACESTATE: state }) }
+  })
+  return carried ?? {}
 }
 
 export function fail(

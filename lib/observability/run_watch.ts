@@ -13,6 +13,7 @@ import {
   openTelemetry,
   quietly,
   scope,
+  validSpan,
 } from './open_telemetry'
 
 /** Facts with which a run begins. */
@@ -45,7 +46,7 @@ export function watchRun(facts: RunFacts) {
   }
   return {
     /** Variables by which the program's own spans become children of this one. */
-    environment: span ? environmentOf(span.spanContext()) : {},
+    environment: span ? environmentOf(span) : {},
     /** Reports the end, whatever it is. */
     follow(result: Promise<RunResult>): void {
       result.then(
@@ -59,8 +60,7 @@ export function watchRun(facts: RunFacts) {
 function startSpan(api: typeof OpenTelemetry, command: string): OpenTelemetry.Span | undefined {
   const name = basename(command)
   const options = { kind: api.SpanKind.CLIENT, attributes: { 'process.executable.name': name } }
-  const span = quietly(() => api.trace.getTracer(...scope()).startSpan(name, options))
-  return span && api.isSpanContextValid(span.spanContext()) ? span : undefined
+  return validSpan(api, () => api.trace.getTracer(...scope()).startSpan(name, options))
 }
 
 function endSpan(
@@ -70,15 +70,17 @@ function endSpan(
   type: string | undefined,
   message: string | undefined,
 ): void {
-  if (result)
-    span.setAttributes(
-      givenOf({
-        'process.pid': result.pid,
-        'process.exit.code': result.exitCode ?? undefined,
-        'sheepdog.process.signal': result.signal ?? undefined,
-      }),
-    )
-  if (type !== undefined) fail(api, span, type, message)
+  quietly(() => {
+    if (result)
+      span.setAttributes(
+        givenOf({
+          'process.pid': result.pid,
+          'process.exit.code': result.exitCode ?? undefined,
+          'sheepdog.process.signal': result.signal ?? undefined,
+        }),
+      )
+    if (type !== undefined) fail(api, span, type, message)
+  })
   quietly(() => span.end())
 }
 

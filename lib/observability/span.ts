@@ -4,7 +4,7 @@ import type { AgentName } from '../harness/agent_program'
 import type { ProviderName } from '../harness/request'
 import type { AgentUsage, TurnResult } from '../harness/result'
 import { givenOf } from '../option'
-import { environmentOf, errorType, fail, openTelemetry, quietly, scope } from './open_telemetry'
+import { environmentOf, errorType, fail, openTelemetry, quietly, scope, validSpan } from './open_telemetry'
 
 type Span = OpenTelemetry.Span
 type Attributes = OpenTelemetry.Attributes
@@ -44,12 +44,12 @@ export class TurnSpan {
       'gen_ai.request.model': facts.model,
       'gen_ai.conversation.id': facts.sessionId,
     }
-    const tracer = api.trace.getTracer(...scope())
     const parent = api.context.active()
     const kind = api.SpanKind.INTERNAL
     const options = { kind, attributes: givenOf(attributes) }
-    const span = quietly(() => tracer.startSpan(`invoke_agent ${agent}`, options, parent))
-    return span && api.isSpanContextValid(span.spanContext()) ? new TurnSpan(api, span, parent) : undefined
+    const start = () => api.trace.getTracer(...scope()).startSpan(`invoke_agent ${agent}`, options, parent)
+    const span = validSpan(api, start)
+    return span && new TurnSpan(api, span, parent)
   }
 
   private constructor(api: typeof OpenTelemetry, span: Span, parent: OpenTelemetry.Context) {
@@ -60,18 +60,18 @@ export class TurnSpan {
 
   /** Whether anybody will see what is written into it. */
   get isRecording(): boolean {
-    return this.#span.isRecording()
+    return quietly(() => this.#span.isRecording()) ?? false
   }
 
   /** By which the agent's own spans become this one's children. */
   environment(): Record<string, string> {
-    return environmentOf(this.#span.spanContext())
+    return environmentOf(this.#span)
   }
 
   /** `until`: when it goes on, where that is a usage limit's end. */
   onRetry(message: string, until: Date | undefined): void {
     const attributes = { 'sheepdog.message': message, 'sheepdog.until': until?.toISOString() }
-    this.#span.addEvent('sheepdog.retry', givenOf(attributes))
+    quietly(() => this.#span.addEvent('sheepdog.retry', givenOf(attributes)))
   }
 
   startTool(name: string, toolCallId: string): EndTool | undefined {
@@ -80,20 +80,24 @@ export class TurnSpan {
       'gen_ai.tool.name': name,
       'gen_ai.tool.call.id': toolCallId,
     }
-    const tracer = this.#api.trace.getTracer(...scope())
-    const kind = this.#api.SpanKind.INTERNAL
-    const span = quietly(() => tracer.startSpan(`execute_tool ${name}`, { kind, attributes }, this.#context))
+    const options = { kind: this.#api.SpanKind.INTERNAL, attributes }
+    const tracer = () => this.#api.trace.getTracer(...scope())
+    const span = quietly(() => tracer().startSpan(`execute_tool ${name}`, options, this.#context))
     if (!span) return undefined
     return (exitCode, problem) => {
-      if (exitCode !== undefined) span.setAttribute('process.exit.code', exitCode)
-      if (problem !== undefined) fail(this.#api, span, problem)
+      quietly(() => {
+        if (exitCode !== undefined) span.setAttribute('process.exit.code', exitCode)
+        if (problem !== undefined) fail(this.#api, span, problem)
+      })
       quietly(() => span.end())
     }
   }
 
   end(result: TurnResult | undefined, error: Error | undefined): void {
-    if (result) this.#span.setAttributes(resultAttributes(result))
-    if (error) fail(this.#api, this.#span, errorType(error), error.message)
+    quietly(() => {
+      if (result) this.#span.setAttributes(resultAttributes(result))
+      if (error) fail(this.#api, this.#span, errorType(error), error.message)
+    })
     quietly(() => this.#span.end())
   }
 }
@@ -101,8 +105,8 @@ export class TurnSpan {
 /** The variables that carry the active span on to a program that this one starts. */
 export function activeEnvironment(): Record<string, string> {
   const api = openTelemetry()
-  const context = api?.trace.getActiveSpan()?.spanContext()
-  return api && context && api.isSpanContextValid(context) ? environmentOf(context) : {}
+  const span = api && validSpan(api, () => api.trace.getActiveSpan())
+  return span ? environmentOf(span) : {}
 }
 
 function resultAttributes({ sessionId, model, usage, attempts, toolCalls }: TurnResult): Attributes {
