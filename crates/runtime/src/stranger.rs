@@ -1,8 +1,8 @@
 //! Sockets that have not shown yet that they may enter. Every program that reaches the port can open some; they must not use up the
 //! files of this process, nor keep clients out.
 //!
-//! Only so many are accepted at one time. The others wait in the system's queue. While some wait, each stranger has little time
-//! for its head.
+//! Only so many are accepted at one time. The others wait in the system's queue. When most places are taken, each stranger has
+//! little time for its head.
 
 use ground::os::within;
 use std::future::Future;
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-const MAX_STRANGERS: usize = 256;
+/// Few enough for a process with the smallest usual limit of open files, 256.
+const MAX_STRANGERS: usize = 64;
 /// How long a stranger may take to send the head of its HTTP request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same when there are as many as are accepted.
+/// The same when most places are taken.
 const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The places of strangers.
@@ -44,7 +45,7 @@ impl Stranger {
         let crowded = async {
             loop {
                 tokio::time::sleep(SHORT_PATIENCE).await;
-                if self.places.available_permits() == 0 {
+                if self.places.available_permits() < MAX_STRANGERS / 2 {
                     return;
                 }
             }
