@@ -130,16 +130,22 @@ pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bo
 
 async fn make(context: &Context, configs: Vec<Config>, present: Present) -> Result<(), Error> {
     let mut room = MOST_BYTES;
-    // Each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
+    // Streams that can be shrunk, each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
     // room from each other again and again.
     let mut made: Vec<(Config, i64)> = Vec::new();
     let begun = std::time::Instant::now();
     let is_cluster = configs.iter().any(|config| config.num_replicas > 1);
     let all: Vec<String> = configs.iter().map(|config| config.name.clone()).collect();
+    let is_set_up = all.last().is_some_and(|head| matches!(present.get(head), Some(Ok(_))));
     for config in configs {
         if let Some(Ok(stream)) = present.get(&config.name)
             && fits(&stream.cached_info().config, &config)
         {
+            // Streams of a fleet that was set up in part may have taken all of the room. Nothing of value is in them.
+            if !is_set_up {
+                let given = stream.cached_info().config.max_bytes / config.max_bytes * WHOLE;
+                made.push((config, given));
+            }
             continue;
         }
         loop {
@@ -335,4 +341,28 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         ..base.clone()
     };
     vec![leases, log, dead, blob, run, jobs]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_server::TestServer;
+    use super::*;
+
+    /// Members of a cluster give streams room by figures of its servers that are seconds old, so that none is left for the last one.
+    #[tokio::test]
+    async fn a_fleet_that_was_set_up_in_part_gives_the_last_stream_room() {
+        let Some(server) = TestServer::start().await else { return };
+        let engine = server.engine().await;
+        let (context, names) = (&engine.nats.0.context, engine.names());
+        context.delete_stream(names.jobs_stream()).await.unwrap();
+        let account = context.query_account().await.unwrap();
+        let log = context.get_stream(names.log_stream()).await.unwrap().cached_info().config.clone();
+        let free = (4 << 30) - i64::try_from(account.reserved_storage).unwrap();
+        let max_bytes = log.max_bytes + free - (1 << 20);
+        context.update_stream(Config { max_bytes, ..log }).await.unwrap();
+        server.engine().await;
+        context.get_stream(names.jobs_stream()).await.unwrap();
+        let log = context.get_stream(names.log_stream()).await.unwrap().cached_info().config.max_bytes;
+        assert!(log < max_bytes, "{log}");
+    }
 }
