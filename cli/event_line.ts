@@ -1,6 +1,6 @@
 // Events that were written down, in a file of events or in a job's log: anybody can have written them, so each is looked at before it is
 // shown. PURE.
-import { isFigure } from '../lib/harness/record_file'
+import { isFigure } from './figure'
 import { toJson } from '../lib/json'
 import type { AgentEvent } from '../lib/index'
 

@@ -31,3 +31,8 @@ export function showBytes(bytes: number): string {
 export function showCount(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
+
+/** Whether it is a number that a `Date` can be, and that sums stand: a file that was written down can have others. */
+export function isFigure(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= 8.64e15
+}

@@ -10,7 +10,7 @@ import {
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { readRecord, stateOf, type RecordEnd } from '../lib/harness/record_file'
+import { readRecord, type RecordFiles } from '../lib/harness/record_file'
 import { absolutePath } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, type OptionTable, setting, flag } from './command'
@@ -187,6 +187,8 @@ async function showSession(
   return ok ? 0 : 1
 }
 
+type RecordEnd = NonNullable<RecordFiles['end']>
+
 const noEnding = 'its end.json does not say how it ended'
 
 const unfinishedWords: Record<string, string> = {
@@ -215,7 +217,8 @@ async function replayFolder(folder: string, look: Look): Promise<number> {
   if (!json && prompt !== undefined) promptLines(prompt, look).forEach(printLine)
   if (turn) return show(turn, look, unfinished, folder)
   if (start.kind === 'session') return showSession(folder, known.end, look, unfinished)
-  const ok = !unfinished && stateOf(known) === 'done'
+  const { error, exitCode } = known.end ?? {}
+  const ok = !unfinished && !error && exitCode === 0
   if (json) print(toJson({ type: 'result', ok, unfinished, start, end }))
   else {
     for (const stream of ['stdout', 'stderr'] as const) {

@@ -175,7 +175,7 @@ function fitting(value: unknown, shape: Shape): unknown {
 }
 
 /** Whether it is a number that a time can be and that sums stand: a damaged file can have others. */
-export function isFigure(value: unknown): value is number {
+function isFigure(value: unknown): value is number {
   return typeof value === 'number' && Math.abs(value) <= mostFigure
 }
 
