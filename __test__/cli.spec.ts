@@ -115,7 +115,7 @@ describe.skipIf(!python)('sheepdog run on a terminal', () => {
     )
     // The live line is always the last: what is erased was one.
     const shown: string[] = []
-    const rest = stdout.replace(/\r\n/g, '\n').replace(/([^\n\r]*)\r\u001b\[J/g, (_, line) => {
+    const rest = stdout.replace(/\r\n/g, '\n').replace(/([^\n\r]*)\r\u001b\[[JK]/g, (_, line) => {
       shown.push(line)
       return ''
     })

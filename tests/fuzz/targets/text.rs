@@ -59,7 +59,7 @@ pub(super) fn json_index(bytes: &[u8]) {
     let fields = line.fields(["type", "text", "a"]);
     let Ok(value) = ground::json::read_own::<serde_json::Value>(bytes) else {
         for field in fields {
-            let _ = (field.text(), field.number(), field.items().count(), field.build());
+            let _ = (field.text(), field.amount(), field.items().count(), field.build());
         }
         return;
     };
