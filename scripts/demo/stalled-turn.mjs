@@ -17,7 +17,7 @@ const longestIdleMs = 20_000
 
 export async function stalledTurn(place, longestSilenceMs) {
   // Short, but longer than anything that a healthy turn needs on this machine.
-  const wanted = Math.ceil((2 * longestSilenceMs) / 500) * 500
+  const wanted = Math.ceil((4 * longestSilenceMs) / 500) * 500
   const idleTimeoutMs = Math.min(longestIdleMs, Math.max(shortestIdleMs, wanted))
   console.log(
     `(The good turn was never silent for more than ${showDuration(longestSilenceMs)}: ${showDuration(idleTimeoutMs)} are allowed now.)\n`,
