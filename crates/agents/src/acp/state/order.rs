@@ -139,6 +139,8 @@ impl Driver {
     pub(crate) fn finish(self, outcome: TurnOutcome) {
         let mut ears = self.ears();
         ears.is_over = true;
+        // The handles of a turn live as long as their caller likes.
+        ears.last = LastEvents::default();
         ears.audience.end();
         drop(ears);
         self.publish.send_replace(Some(Arc::new(outcome)));
