@@ -8,51 +8,26 @@ use std::time::{Duration, Instant};
 
 type Set = fn(&mut ClockLimits, Option<Duration>);
 
-/// The clock, the play, and words of its error.
-const CASES: [(&str, Set, &str, &str, &str); 8] = [
-    ("startTimeoutMs", |limits, limit| limits.start = limit, "sleep 600", "AGENT_IDLE", "printed nothing"),
-    (
-        "startTimeoutMs",
-        |limits, limit| limits.start = limit,
-        "echo Trust?; sleep 600",
-        "AGENT_IDLE",
-        "Trust?",
-    ),
-    ("idleTimeoutMs", |limits, limit| limits.idle = limit, "begin; sleep 600", "AGENT_IDLE", "was silent"),
-    (
-        "idleTimeoutMs",
-        |limits, limit| limits.idle = limit,
-        "begin; say A. 1 1 0; echo Sure? >&2; sleep 600",
-        "AGENT_IDLE",
-        "Sure?",
-    ),
-    (
-        "toolIdleTimeoutMs",
-        |limits, limit| limits.tool_idle = limit,
-        "begin; tool; sleep 600",
-        "AGENT_IDLE",
-        "its tool bash",
-    ),
-    ("timeoutMs", |limits, limit| limits.total = limit, "sleep 600", "AGENT_TIMED_OUT", "had not finished"),
-    (
-        "timeoutMs",
-        |limits, limit| limits.total = limit,
-        "begin; tool; sleep 600",
-        "AGENT_TIMED_OUT",
-        "had not finished",
-    ),
-    (
-        "timeoutMs",
-        |limits, limit| limits.total = limit,
-        "begin; while :; do say A. 1 1 0; sleep 0.01; done",
-        "AGENT_TIMED_OUT",
-        "had not finished",
-    ),
+const START: (&str, Set) = ("startTimeoutMs", |limits, limit| limits.start = limit);
+const IDLE: (&str, Set) = ("idleTimeoutMs", |limits, limit| limits.idle = limit);
+const TOOL_IDLE: (&str, Set) = ("toolIdleTimeoutMs", |limits, limit| limits.tool_idle = limit);
+const TOTAL: (&str, Set) = ("timeoutMs", |limits, limit| limits.total = limit);
+
+/// The clock, the play, and code and words of its error.
+const CASES: [((&str, Set), &str, &str, &str); 8] = [
+    (START, "sleep 600", "AGENT_IDLE", "printed nothing"),
+    (START, "echo Trust?; sleep 600", "AGENT_IDLE", "Trust?"),
+    (IDLE, "begin; sleep 600", "AGENT_IDLE", "was silent"),
+    (IDLE, "begin; say A. 1 1 0; echo Sure? >&2; sleep 600", "AGENT_IDLE", "Sure?"),
+    (TOOL_IDLE, "begin; tool; sleep 600", "AGENT_IDLE", "its tool bash"),
+    (TOTAL, "sleep 600", "AGENT_TIMED_OUT", "had not finished"),
+    (TOTAL, "begin; tool; sleep 600", "AGENT_TIMED_OUT", "had not finished"),
+    (TOTAL, "begin; while :; do say A. 1 1 0; sleep 0.01; done", "AGENT_TIMED_OUT", "had not finished"),
 ];
 
 #[tokio::test]
 async fn each_clock_ends_the_attempt_and_names_its_limit() {
-    for (option, set, part, expected, words) in CASES {
+    for ((option, set), part, expected, words) in CASES {
         let played = Played::new(&[&format!("echo $$ >> pids; {part}")])
             .with(|turn| set(&mut turn.agent.limits, Some(millis(400))));
         let begun = Instant::now();

@@ -37,7 +37,7 @@ async fn an_abort_gives_the_agent_its_grace_and_no_more_and_leaves_nothing() {
             heard(&turn, |event| matches!(event, AgentEvent::Text { .. })).await;
             let (outcome, time) = aborted(&turn).await;
             let name = format!("{name}, with a stray: {with_stray}");
-            // Whatever it says of its end: it was aborted.
+            // The turn was aborted, whatever the agent says of its end.
             assert_eq!(code(&outcome), "AGENT_ABORTED", "{name}");
             let process = outcome.result().unwrap().facts.process.clone().unwrap();
             assert_eq!(process.signal.as_deref(), signal, "{name}");

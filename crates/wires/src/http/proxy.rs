@@ -98,9 +98,9 @@ fn entry(text: &str) -> (Hosts, Option<u16>) {
         Some((host, Ok(port))) => (host, Some(port)),
         _ => (text, None),
     };
-    let named = || match host.trim_start_matches('*').trim_matches('.') {
-        "" => Hosts::All,
-        name => Hosts::Named(name.to_ascii_lowercase()),
+    let named = || match host {
+        "*" => Hosts::All,
+        name => Hosts::Named(name.trim_start_matches('*').trim_matches('.').to_ascii_lowercase()),
     };
     (network(host).unwrap_or_else(named), port)
 }
@@ -153,6 +153,8 @@ mod tests {
         for list in [
             "",
             ",",
+            ".",
+            ":80",
             "xample.test",
             "pi.example.test",
             "b.api.example.test",

@@ -38,8 +38,7 @@ impl LastEvents {
     }
 
     pub(crate) fn take(&mut self) -> Vec<AgentEvent> {
-        self.bytes = 0;
-        self.kept.drain(..).collect()
+        std::mem::take(self).kept.into()
     }
 }
 

@@ -130,8 +130,8 @@ pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bo
 
 async fn make(context: &Context, configs: Vec<Config>, present: Present) -> Result<(), Error> {
     let mut room = MOST_BYTES;
-    // Streams that can be shrunk, each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
-    // room from each other again and again.
+    // Streams that can be shrunk, each with the room it has. Another try never grows one: two members that set up a fleet at the same
+    // time would take the room from each other again and again.
     let mut made: Vec<(Config, i64)> = Vec::new();
     let begun = std::time::Instant::now();
     let is_cluster = configs.iter().any(|config| config.num_replicas > 1);
