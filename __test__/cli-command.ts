@@ -1,7 +1,6 @@
 // The `sheepdog` command as a test drives it: a process of its own, whose output is there to wait for.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 
@@ -58,14 +57,4 @@ export function started(args: string[]) {
       return printed
     },
   }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-  } catch {
-    return false
-  }
-  // A zombie that nobody has reaped yet is dead.
-  return !existsSync(`/proc/${pid}/stat`) || !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
 }

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { run, spawn } from '../index.js'
-import { command, isAlive, sheepdog, started } from './cli-command'
+import { isAlive } from './alive'
+import { command, sheepdog, started } from './cli-command'
 
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-cli-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, it } from 'vitest'
 import { installNode } from '../trials/agents/install.mjs'
 import { run } from '..'
-import { isAlive } from './cli-command'
+import { isAlive } from './alive'
 
 const root = join(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-comparison-'))

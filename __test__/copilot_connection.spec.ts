@@ -1,7 +1,8 @@
 // How a connection begins and ends, against the scripted runtime: exits, silence, noise, floods.
 import { describe, expect, it } from 'vitest'
 import { CopilotClient, RuntimeConnection } from '../entries/copilot.js'
-import { isAlive, rejection, scripted } from './copilot/peer'
+import { isAlive } from './alive'
+import { rejection, scripted } from './copilot/peer'
 import { missingFields } from './promised-fields'
 
 async function pidOf(client: CopilotClient): Promise<number> {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, it, onTestFinished } from 'vitest'
-import { isAlive } from './copilot/peer'
+import { isAlive } from './alive'
 
 function host(...args: string[]) {
   const child = spawn(process.execPath, [join(__dirname, '..', 'fixtures', 'copilot', 'host.mjs'), ...args], {

@@ -1,6 +1,7 @@
 // What happens at once: stops and starts, signals, several who wait for one session.
 import { describe, expect, it } from 'vitest'
-import { isAlive, rejection, scripted } from './copilot/peer'
+import { isAlive } from './alive'
+import { rejection, scripted } from './copilot/peer'
 
 const requested = (asked: () => { method?: string }[], method: string) =>
   expect.poll(() => asked().some((message) => message.method === method), { timeout: 30_000 }).toBe(true)

@@ -1,6 +1,7 @@
 // What turns may use: caps of one turn, and budgets that several share.
 import { describe, expect, it } from 'vitest'
 import { Budget, Harness, SheepdogError, type BudgetOptions, type HarnessOptions, type TurnOptions } from '..'
+import { isAlive } from './alive'
 import {
   answer,
   counting,
@@ -8,7 +9,6 @@ import {
   failure,
   folder,
   following,
-  isAlive,
   played,
   player,
   said,

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { Harness } from '..'
 import { scriptedAgent } from '../entries/testing.js'
-import { command, done, failure, following, isAlive, played, said, session, tool } from './played-agent'
+import { isAlive } from './alive'
+import { command, done, failure, following, played, said, session, tool } from './played-agent'
 import { missingFields } from './promised-fields'
 
 describe('the clocks', () => {

@@ -12,7 +12,8 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { doctor, Harness, run, type Finding } from '..'
 import { command } from './cli-command'
-import { failure, folder, isAlive } from './played-agent'
+import { isAlive } from './alive'
+import { failure, folder } from './played-agent'
 
 /** A folder for PATH with a `codex` that does this. */
 function codexThat(name: string, script: string): string {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Harness, type AgentEvent } from '..'
+import { isAlive } from './alive'
 import {
   answer,
   counting,
@@ -11,7 +12,6 @@ import {
   failed,
   failure,
   folder,
-  isAlive,
   played,
   player,
   printed,

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { spawn } from '..'
-import { isAlive } from './cli-command'
+import { isAlive } from './alive'
 import { situations, type Situation } from './host-situations'
 
 const root = join(import.meta.dirname, '..')

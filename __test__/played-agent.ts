@@ -1,5 +1,5 @@
 // A played agent: a harness whose CLI prints what a plan says, in the words of codex.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
@@ -65,5 +65,3 @@ export function printed(...steps: { line: object }[]) {
   writeFileSync(file, steps.map(({ line }) => `${JSON.stringify(line)}\n`).join(''))
   return { file }
 }
-
-export const isAlive = (pid: number) => existsSync(`/proc/${pid}`)

@@ -1,25 +1,19 @@
 import { execFileSync, spawn as spawnChild } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { run, spawn } from '../index.js'
+import { isAlive } from './alive'
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const root = join(import.meta.dirname, '..')
 
 /** Until nothing runs under the pid: a zombie has ended, whoever has yet to be told. */
 async function ended(pid: number, withinMs = 10_000): Promise<void> {
-  const isRunning = () => {
-    try {
-      return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
-    } catch {
-      return false
-    }
-  }
-  for (const begun = Date.now(); isRunning(); await sleep(5)) {
+  for (const begun = Date.now(); isAlive(pid); await sleep(5)) {
     if (Date.now() - begun > withinMs) throw new Error(`${pid} still runs after ${withinMs} ms`)
   }
 }

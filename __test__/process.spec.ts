@@ -1,20 +1,16 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
 import { run, spawn } from '../index.js'
+import { isAlive } from './alive'
 
 const fixture = (name: string) => join(import.meta.dirname, '../fixtures/bin', name)
 const execute = promisify(execFile)
 const sh = (script: string, options = {}) => run('sh', ['-c', script], options)
-
-function isAlive(pid: number): boolean {
-  if (!existsSync(`/proc/${pid}/stat`)) return false
-  return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-}
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))

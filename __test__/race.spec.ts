@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { Harness, race } from '..'
 import { sheepdog } from './cli-command'
-import { failure, isAlive } from './played-agent'
+import { isAlive } from './alive'
+import { failure } from './played-agent'
 import { checkouts, git, plainFolder, repository, sheepdogRefs, stateOf, worker } from './repository'
 
 it('the first that passes wins, and nothing of the others is left', async () => {

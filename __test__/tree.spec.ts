@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { listTrees, reapTrees, run, spawn, stopTree } from '..'
-import { isAlive, sheepdog } from './cli-command'
+import { isAlive } from './alive'
+import { sheepdog } from './cli-command'
 
 // A list of this file's own: the addon looks for its folder at the first run.
 const state = vi.hoisted(() => {

@@ -47,12 +47,3 @@ export async function rejection(promise: Promise<unknown>): Promise<any> {
   )
   return error as unknown
 }
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
