@@ -1,10 +1,10 @@
 // So many at once: turns, runs, and what users do themselves.
 import type { NativeConcurrencyLimit } from '../native/native'
 import { orAborted, throwIfAborted } from './abort'
-import { SheepdogError, invalidOption, settle } from './error'
+import { SheepdogError, settle } from './error'
 import { onWaitedFor } from './host'
 import { native } from './native'
-import { check, checkOptions, show } from './option'
+import { check, checkOptions } from './option'
 
 const natives = new WeakMap<ConcurrencyLimit, NativeConcurrencyLimit>()
 
@@ -90,10 +90,7 @@ function aborted(signal: AbortSignal | undefined): SheepdogError {
 }
 
 /** The check of an option that takes one. */
-export function checkLimit(path: string, value: unknown): void {
-  if (!(value instanceof ConcurrencyLimit))
-    throw invalidOption(path, `expected a ConcurrencyLimit, got ${show(value)}`)
-}
+export const checkLimit = check.expected('a ConcurrencyLimit', (value) => value instanceof ConcurrencyLimit)
 
 /** @internal */
 export function nativeLimit(limit: ConcurrencyLimit): NativeConcurrencyLimit {

@@ -7,7 +7,7 @@ import { layersOf } from './error-layer'
 import type { AgentErrorKind } from './harness/result'
 import { variables } from './host'
 import { native } from './native'
-import { check, checkOptions, optionsOf, show, type Crossing } from './option'
+import { check, checkOptions, optionsOf, type Crossing } from './option'
 import { conforming, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
@@ -215,10 +215,6 @@ export interface RetryPolicy extends RetryOptions {
 
 const retryChecks = { attempts: check.count, baseDelayMs: check.duration, maxDelayMs: check.duration }
 
-const finite = (path: string, value: unknown): void => {
-  if (!Number.isFinite(value)) throw invalidOption(path, `expected a number, got ${show(value)}`)
-}
-
 const completeChecks = optionsOf('complete()', {
   baseUrl: check.name,
   apiKey: check.string,
@@ -230,11 +226,9 @@ const completeChecks = optionsOf('complete()', {
     check.oneOf('auto', 'none', 'required'),
     check.object,
   ),
-  temperature: finite,
+  temperature: check.expected('a number', Number.isFinite),
   maxTokens: check.count,
-  seed(path: string, value: unknown) {
-    if (!Number.isSafeInteger(value)) throw invalidOption(path, `expected an integer, got ${show(value)}`)
-  },
+  seed: check.expected('an integer', Number.isSafeInteger),
   extraBody: check.object,
   onText: check.function,
   schema(path: string, value: unknown) {
@@ -242,7 +236,7 @@ const completeChecks = optionsOf('complete()', {
   },
   timeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
-  retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
+  retry: check.fields(retryChecks),
   headers: check.record,
   signal: check.signal,
 })

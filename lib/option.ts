@@ -24,6 +24,7 @@ export function show(value: unknown): string {
   return typeof value === 'object' ? `an object` : `a ${typeof value}`
 }
 
+/** A value that `holds`; a message names it as `what`. */
 function expected(what: string, holds: (value: unknown) => boolean): Check {
   return (path, value) => {
     if (!holds(value)) throw invalidOption(path, `expected ${what}, got ${show(value)}`)
@@ -32,6 +33,38 @@ function expected(what: string, holds: (value: unknown) => boolean): Check {
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A number in a range; neither NaN nor infinite. */
+function isWithin(value: unknown, least: number, most = Number.MAX_VALUE): boolean {
+  return typeof value === 'number' && value >= least && value <= most
+}
+
+/** An integer in a range. */
+function integer(
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+  what = `an integer from ${least} to ${most}`,
+): Check {
+  return expected(what, (value) => Number.isInteger(value) && isWithin(value, least, most))
+}
+
+/** An object with options of a table; those that are `needed` have to be there. */
+function fields(table: Record<string, Check>, ...needed: string[]): Check {
+  return (path, value) => {
+    check.object(path, value)
+    checkOptions(value, table, path)
+    const missing = needed.find((name) => (value as Record<string, unknown>)[name] === undefined)
+    if (missing !== undefined) throw invalidOption(`${path}.${missing}`, 'is missing')
+  }
+}
+
+/** An object of names and values that all pass this check. */
+function recordOf(one: Check, place = (path: string, name: string) => `${path}.${name}`): Check {
+  return (path, value) => {
+    check.record(path, value)
+    for (const [name, item] of Object.entries(value as object)) one(place(path, name), item)
+  }
+}
 
 /** An array whose items all pass this check. */
 function listOf(one: Check, what = 'an array'): Check {
@@ -46,7 +79,6 @@ export const check = {
   boolean: expected('a boolean', (value) => typeof value === 'boolean'),
   function: expected('a function', (value) => typeof value === 'function'),
   object: expected('an object', isObject),
-  array: expected('an array', Array.isArray),
   /** An object of names and values; a Map would look empty. */
   record: expected(
     'an object of names and values',
@@ -55,30 +87,12 @@ export const check = {
   /** Any number; what it means, src/binding/option.rs says. */
   timeout: expected('a number of milliseconds', (value) => typeof value === 'number' && !Number.isNaN(value)),
   /** A finite number >= 0. */
-  duration: expected(
-    'a finite number of milliseconds >= 0',
-    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
-  ),
+  duration: expected('a finite number of milliseconds >= 0', (value) => isWithin(value, 0)),
   /** A finite number >= 0 of something that is no time. */
-  amount: expected(
-    'a finite number >= 0',
-    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
-  ),
-  /** An integer >= 1. */
-  count: expected(
-    'an integer >= 1',
-    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 1,
-  ),
-  /** An integer from 1 to this. */
-  countUpTo: (most: number): Check =>
-    expected(
-      `an integer from 1 to ${most}`,
-      (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= most,
-    ),
-  port: expected(
-    'a port between 0 and 65535',
-    (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535,
-  ),
+  amount: expected('a finite number >= 0', (value) => isWithin(value, 0)),
+  count: integer(1, undefined, 'an integer >= 1'),
+  integer,
+  port: integer(0, 65_535, 'a port between 0 and 65535'),
   date: expected('a Date', (value) => value instanceof Date && !Number.isNaN(value.getTime())),
   signal: expected(
     'an AbortSignal',
@@ -108,6 +122,9 @@ export const check = {
         `expected ${names.map((name) => `"${name}"`).join(' or ')}, got ${show(value)}${hint}`,
       )
     },
+  expected,
+  fields,
+  recordOf,
   listOf,
   anyOf:
     (what: string, ...checks: Check[]): Check =>

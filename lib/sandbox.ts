@@ -184,18 +184,18 @@ export function sandboxSupport(): SandboxSupport {
   return JSON.parse(native.sandboxSupport()) as SandboxSupport
 }
 
-const expectedNetwork = '"all", "none", { ports: [...] } or { hosts: [...] }'
+/** An object that has one of these options at least. */
+const hasOneOf = (value: unknown, ...names: string[]): value is object =>
+  typeof value === 'object' && value !== null && names.some((name) => name in value)
+
+const networkObject = check.expected('"all", "none", { ports: [...] } or { hosts: [...] }', (value) =>
+  hasOneOf(value, 'ports', 'hosts', 'secrets'),
+)
 
 const network: Check = (path, value) => {
   if (value === 'all' || value === 'none') return
-  if (
-    typeof value !== 'object' ||
-    value === null ||
-    !('ports' in value || 'hosts' in value || 'secrets' in value)
-  )
-    throw invalidOption(path, `expected ${expectedNetwork}, got ${show(value)}`)
-  const isOfHosts = 'hosts' in value || 'secrets' in value
-  checkOptions(value, isOfHosts ? { hosts, secrets } : { ports }, path)
+  networkObject(path, value)
+  checkOptions(value, hasOneOf(value, 'hosts', 'secrets') ? { hosts, secrets } : { ports }, path)
 }
 
 const secrets: Check = (path, value) => {
@@ -225,12 +225,7 @@ const hosts: Check = (path, value) => {
   if (value !== 'provider') check.listOf(check.name, 'an array of hosts')(path, value)
 }
 
-const ports = check.listOf((path, one) => {
-  if (!Number.isInteger(one) || (one as number) < 0 || (one as number) > 65_535)
-    throw invalidOption(path, `expected an integer from 0 to 65535, got ${show(one)}`)
-}, 'an array of port numbers')
-
-const required: Check = (path, value) => checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)
+const ports = check.listOf(check.integer(0, 65_535), 'an array of port numbers')
 
 const protectedNames = check.listOf((path, name) => {
   check.name(path, name)
@@ -261,7 +256,7 @@ export const sandboxChecks = {
   read: check.names,
   network,
   sockets: check.names,
-  require: required,
+  require: check.fields({ landlock: check.integer(1, 0xffff_ffff) }),
   protect,
 }
 

@@ -2,11 +2,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { invalidOption } from './error'
 import type { AgentProgram } from './harness/agent_program'
 import type { AgentErrorKind } from './harness/result'
 import { toJson } from './json'
-import { check, checkOptions, show, type Check, type Checks } from './option'
+import { check, type Checks } from './option'
 
 /** Reaction of a scripted agent to one prompt. */
 export interface ScriptedStep {
@@ -74,15 +73,6 @@ const failures: Record<NonNullable<ScriptedStep['fail']>, string> = {
   unknown: 'scriptedAgent: the turn failed',
 }
 
-/** Checks fields, one of which has to be there. */
-function fields(checks: Record<string, Check>, needed: string): Check {
-  return (path, value) => {
-    checkOptions(value, checks, path)
-    if ((value as Record<string, unknown>)[needed] === undefined)
-      throw invalidOption(`${path}.${needed}`, 'is missing')
-  }
-}
-
 const toolChecks = {
   name: check.name,
   kind: check.oneOf('read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch', 'other'),
@@ -93,23 +83,22 @@ const toolChecks = {
 } satisfies Checks<NonNullable<ScriptedStep['tool']>>
 
 const stepChecks = {
-  on(path, value) {
-    if (typeof value !== 'string' && !(value instanceof RegExp))
-      throw invalidOption(path, `expected a string or a regular expression, got ${show(value)}`)
-  },
+  on: check.expected(
+    'a string or a regular expression',
+    (value) => typeof value === 'string' || value instanceof RegExp,
+  ),
   stallMs: check.duration,
-  tool: fields(toolChecks, 'name'),
-  ask: fields({ message: check.string, schema: check.object }, 'message'),
+  tool: check.fields(toolChecks, 'name'),
+  ask: check.fields({ message: check.string, schema: check.object }, 'message'),
   say: check.string,
   structured: () => {},
-  limit: fields({ resetsInMs: check.duration }, 'resetsInMs'),
+  limit: check.fields({ resetsInMs: check.duration }, 'resetsInMs'),
   fail: check.oneOf(...Object.keys(failures)),
-  usage: (path, value) =>
-    checkOptions(
-      value,
-      { inputTokens: check.amount, outputTokens: check.amount, cachedInputTokens: check.amount },
-      path,
-    ),
+  usage: check.fields({
+    inputTokens: check.amount,
+    outputTokens: check.amount,
+    cachedInputTokens: check.amount,
+  }),
 } satisfies Checks<ScriptedStep>
 
 /** An agent that does what its script says; a provider for `Harness`, `Fleet` and `doctor`. */
@@ -130,10 +119,7 @@ export interface ScriptedAgent extends AgentProgram {
  * const { text } = await new Harness({ provider: agent }).run('Which tests fail?')
  */
 export function scriptedAgent(steps: readonly ScriptedStep[]): ScriptedAgent {
-  check.listOf((at, step) => {
-    check.object(at, step)
-    checkOptions(step, stepChecks, at)
-  })('steps', steps)
+  check.listOf(check.fields(stepChecks))('steps', steps)
   const folder = mkdtempSync(join(tmpdir(), 'sheepdog-scripted-'))
   removeAtExit(folder)
   writeFileSync(join(folder, 'script.json'), toJson('steps', steps.map(crossing)))

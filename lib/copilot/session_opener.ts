@@ -1,8 +1,8 @@
 // Opens sessions: new ones, those that have a history, and those that a crash took the runtime from.
 import { toJson } from '../json'
-import { SheepdogError, invalidOption, invalidOptions } from '../error'
+import { SheepdogError, invalidOptions } from '../error'
 import { native } from '../native'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions } from '../option'
 import type { ClientConnection } from './client_connection'
 import type { ClientSettings } from './client_options'
 import type { Link } from './link'
@@ -312,8 +312,7 @@ export class SessionOpener implements SessionOwner {
 }
 
 function checkConfig(config: SessionConfig): void {
-  if (typeof config !== 'object' || config === null)
-    throw invalidOption('config', `expected an object, got ${show(config)}`)
+  check.object('config', config)
   if (config.signal !== undefined) check.signal('signal', config.signal)
   if (config.gitHubToken !== undefined && config.gitHubTokenProvider !== undefined) {
     throw invalidOptions('gitHubToken and gitHubTokenProvider are mutually exclusive')

@@ -184,8 +184,7 @@ function renameField(value: object | undefined, from: string, to: string): unkno
 
 function toWireServers(path: string, servers: Record<string, MCPServerConfig> | undefined): unknown {
   if (!servers) return undefined
-  check.record(path, servers)
-  for (const [name, server] of Object.entries(servers)) check.object(`${path}.${name}`, server)
+  check.recordOf(check.object)(path, servers)
   return Object.fromEntries(
     Object.entries(servers).map(([name, server]) => [name, renameField(server, 'workingDirectory', 'cwd')]),
   )

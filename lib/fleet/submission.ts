@@ -6,7 +6,7 @@ import { agentName } from '../harness/agent_program'
 import { checkNoCheckout } from '../harness/checkout'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { absolutePath } from '../host'
-import { check, checkOptions, optionsOf, show, type Check, type Checks } from '../option'
+import { check, checkOptions, optionsOf, type Check, type Checks } from '../option'
 import { folderPath } from '../process'
 import { sandboxSpec } from '../sandbox'
 
@@ -119,10 +119,7 @@ const checks = optionsOf('fleet.submit()', {
   title: check.name,
   tags: check.strings,
   queue: check.name,
-  priority(path: string, value: unknown) {
-    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 9)
-      throw invalidOption(path, `expected an integer from 0 to 9, got ${show(value)}`)
-  },
+  priority: check.integer(0, 9),
   id: check.name,
   key: check.name,
   keyLimit: check.count,
@@ -131,8 +128,7 @@ const checks = optionsOf('fleet.submit()', {
   artifacts: check.strings,
   handler: check.name,
   git(path: string, value: unknown) {
-    check.object(path, value)
-    checkOptions(value as object, { url: check.name, ref: check.name, keepOnFailure: check.boolean }, path)
+    check.fields({ url: check.name, ref: check.name, keepOnFailure: check.boolean })(path, value)
     if ((value as JobSource).url === undefined) throw invalidOption(`${path}.url`, 'expected an address')
   },
 } satisfies Omit<Checks<JobPlace>, 'data'> & Record<'handler', Check>)

@@ -104,16 +104,9 @@ const checks = optionsOf('fleet.work()', {
   concurrency: check.count,
   name: check.name,
   harness: check.object,
-  handlers(path: string, value: unknown) {
-    check.record(path, value)
-    for (const [name, handler] of Object.entries(value as object))
-      check.function(`${path}[${show(name)}]`, handler)
-  },
+  handlers: check.recordOf(check.function, (path, name) => `${path}[${show(name)}]`),
   drainTimeoutMs: check.timeout,
-  git(path: string, value: unknown) {
-    check.object(path, value)
-    checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.timeout }, path)
-  },
+  git: check.fields({ dir: check.name, idleTimeoutMs: check.timeout }),
   signal: check.signal,
 } satisfies Checks<WorkOptions>)
 

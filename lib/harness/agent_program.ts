@@ -3,7 +3,7 @@ import type { AgentSpec, ProviderName } from '../../native/native'
 import { invalidOption } from '../error'
 import { suggestion } from '../hint'
 import { native } from '../native'
-import { check, checkOptions, checkVariableName, show } from '../option'
+import { check, checkVariableName, show } from '../option'
 
 /** Name of an agent: one that this package knows, or the `name` of an `AgentProgram`. */
 export type AgentName = ProviderName | (string & {})
@@ -67,6 +67,10 @@ export interface AgentProgram {
 
 const levels = ['plan', 'edit', 'ask', 'auto'] as const
 
+const stateFolder = check.expected('an absolute path, or one that begins with "~/", without "|"', (folder) =>
+  /^(\/|~\/)[^|]+$/.test(folder as string),
+)
+
 const programChecks = {
   name: check.name,
   command: check.name,
@@ -78,31 +82,19 @@ const programChecks = {
       check.string(`${path}[${show(name)}]`, text)
     }
   },
-  state(path: string, value: unknown) {
-    check.strings(path, value)
-    ;(value as string[]).forEach((folder, index) => {
-      if (!/^(\/|~\/)[^|]+$/.test(folder))
-        throw invalidOption(
-          `${path}[${index}]`,
-          `expected an absolute path, or one that begins with "~/", without "|", got ${show(folder)}`,
-        )
-    })
-  },
-  modes(path: string, value: unknown) {
-    check.object(path, value)
-    checkOptions(value as object, Object.fromEntries(levels.map((level) => [level, check.name])), path)
-  },
+  state: check.listOf((path, folder) => {
+    check.string(path, folder)
+    stateFolder(path, folder)
+  }, 'an array of strings'),
+  modes: check.fields(Object.fromEntries(levels.map((level) => [level, check.name]))),
   reportsUsage: check.boolean,
 }
 
+const program = check.fields(programChecks, 'name', 'command')
+
 /** @internal */
 export function checkProvider(path: string, value: unknown): void {
-  if (typeof value === 'object' && value !== null) {
-    checkOptions(value, programChecks, path)
-    for (const name of ['name', 'command'] as const)
-      if ((value as AgentProgram)[name] === undefined) throw invalidOption(`${path}.${name}`, 'is missing')
-    return
-  }
+  if (typeof value === 'object' && value !== null) return program(path, value)
   const names: string[] = native.providerNames()
   if (typeof value !== 'string')
     throw invalidOption(path, `expected the name of a provider, or { name, command }, got ${show(value)}`)

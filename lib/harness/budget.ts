@@ -1,7 +1,7 @@
 import type { NativeBudget } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions } from '../option'
 
 /** Price of a model's tokens, in US dollars for a million tokens. */
 export interface Prices {
@@ -36,30 +36,18 @@ export interface BudgetOptions {
   prices?: Prices
 }
 
-function price(path: string, value: unknown): void {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
-    throw invalidOption(path, `expected a finite number of dollars >= 0, got ${show(value)}`)
-  }
-}
-
+const isDollars = (value: unknown) => Number.isFinite(value) && (value as number) >= 0
+const price = check.expected('a finite number of dollars >= 0', isDollars)
 const priceChecks = { inputPerMillion: price, outputPerMillion: price, cachedPerMillion: price }
 
 /** The checks of a budget's own options, and of a turn's. */
 export const budgetChecks = {
   maxTokens: check.count,
-  maxCostUsd(path: string, value: unknown) {
-    if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) {
-      throw invalidOption(path, `expected a finite number of dollars > 0, got ${show(value)}`)
-    }
-  },
-  prices(path: string, value: unknown) {
-    check.object(path, value)
-    checkOptions(value, priceChecks, path)
-    const prices = value as Partial<Prices>
-    for (const name of ['inputPerMillion', 'outputPerMillion'] as const) {
-      if (prices[name] === undefined) throw invalidOption(`${path}.${name}`, 'is missing')
-    }
-  },
+  maxCostUsd: check.expected(
+    'a finite number of dollars > 0',
+    (value) => isDollars(value) && (value as number) > 0,
+  ),
+  prices: check.fields(priceChecks, 'inputPerMillion', 'outputPerMillion'),
 }
 
 const natives = new WeakMap<Budget, NativeBudget>()
@@ -116,6 +104,4 @@ export function nativeBudget(budget: Budget): NativeBudget {
 }
 
 /** @internal What is no Budget can't be counted in. */
-export function checkBudget(path: string, value: unknown): void {
-  if (!(value instanceof Budget)) throw invalidOption(path, `expected a Budget, got ${show(value)}`)
-}
+export const checkBudget = check.expected('a Budget', (value) => value instanceof Budget)

@@ -28,18 +28,13 @@ export type McpServer =
       env?: Record<string, string>
     }
 
-function texts(path: string, value: unknown): void {
-  check.record(path, value)
-  for (const [name, text] of Object.entries(value as object)) check.string(`${path}.${name}`, text)
-}
-
 const serverChecks = {
   name: check.name,
   url: check.name,
-  headers: texts,
+  headers: check.recordOf(check.string),
   command: check.name,
   args: check.strings,
-  env: texts,
+  env: check.recordOf(check.string),
 }
 
 /** Fields of other files of servers. */

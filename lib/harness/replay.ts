@@ -1,6 +1,6 @@
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions } from '../option'
 import { callSite } from '../call-site'
-import { invalidOption, settle, invalidOptions } from '../error'
+import { settle, invalidOptions } from '../error'
 import { native } from '../native'
 import type { AgentEvent } from './event'
 import { checkHarnessOptions, type ProviderName } from './request'
@@ -50,18 +50,12 @@ export interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
 }
 
 const recordedChecks = {
-  stdout(path: string, value: unknown) {
-    if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
-      throw invalidOption(path, `expected a string or a Uint8Array, got ${show(value)}`)
-    }
-  },
-  stderr(path: string, value: unknown) {
-    if (typeof value !== 'string') throw invalidOption(path, `expected a string, got ${show(value)}`)
-  },
-  exitCode(path: string, value: unknown) {
-    if (value !== null && !Number.isInteger(value))
-      throw invalidOption(path, `expected an integer or null, got ${show(value)}`)
-  },
+  stdout: check.expected(
+    'a string or a Uint8Array',
+    (value) => typeof value === 'string' || value instanceof Uint8Array,
+  ),
+  stderr: check.expected('a string', (value) => typeof value === 'string'),
+  exitCode: check.expected('an integer or null', (value) => value === null || Number.isInteger(value)),
   signal(path: string, value: unknown) {
     if (value !== null) check.name(path, value)
   },

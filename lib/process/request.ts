@@ -12,6 +12,7 @@ import {
   check,
   checkOptions,
   checkVariableName,
+  isObject,
   optionsOf,
   ownMembers,
   show,
@@ -268,7 +269,7 @@ export interface RunOptions {
 const MAX_TEXT_BYTES = 511 * 2 ** 20
 
 /** A terminal's columns and rows. */
-export const sizeChecks = { columns: check.countUpTo(65_535), rows: check.countUpTo(65_535) }
+export const sizeChecks = { columns: check.integer(1, 65_535), rows: check.integer(1, 65_535) }
 
 /** The checks of the options that runs, turns and sessions share. */
 export const processOptionChecks = optionsOf('run()', {
@@ -291,8 +292,8 @@ export const processOptionChecks = optionsOf('run()', {
   timeoutMs: check.timeout,
   killGraceMs: check.duration,
   drainMs: check.duration,
-  maxOutputBytes: check.countUpTo(MAX_TEXT_BYTES),
-  maxLineBytes: check.countUpTo(MAX_TEXT_BYTES),
+  maxOutputBytes: check.integer(1, MAX_TEXT_BYTES),
+  maxLineBytes: check.integer(1, MAX_TEXT_BYTES),
   stdin: check.oneOf('null', 'pipe', 'inherit'),
   stdio(path: string, value: unknown) {
     if (value === 'inherit') return
@@ -306,8 +307,7 @@ export const processOptionChecks = optionsOf('run()', {
   preferLocal: check.anyOf('a boolean or a folder', check.boolean, check.name),
   pty(path: string, value: unknown) {
     if (typeof value === 'boolean') return
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw invalidOption(path, `expected a boolean or { columns, rows }, got ${show(value)}`)
+    check.expected('a boolean or { columns, rows }', isObject)(path, value)
     checkOptions(value, sizeChecks, path)
   },
   strays: check.oneOf('kill', 'keep'),

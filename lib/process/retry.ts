@@ -1,7 +1,7 @@
 // Runs a program again that failed.
 import { waited } from '../abort'
 import type { SheepdogError } from '../error'
-import { check, checkOptions } from '../option'
+import { check } from '../option'
 import { delayMs, endOf, kindOf } from './end'
 import type { RunResult } from './result'
 
@@ -40,8 +40,7 @@ const checks = {
 /** Checks the option `retry`: a number of attempts, or an object. */
 export function checkRetry(path: string, value: unknown): void {
   if (typeof value === 'number') return check.count(path, value)
-  check.object(path, value)
-  checkOptions(value, checks, path)
+  check.fields(checks)(path, value)
   check.count(`${path}.attempts`, (value as Partial<RunRetry>).attempts)
 }
 

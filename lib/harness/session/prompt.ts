@@ -1,7 +1,6 @@
 // A prompt of a session: text, or parts of several kinds, and how they cross to the core.
 import type { PromptPartSpec } from '../../../native/native'
-import { invalidOption } from '../../error'
-import { check, checkOptions, show } from '../../option'
+import { check } from '../../option'
 
 /** A part of a prompt. */
 export type PromptPart =
@@ -30,17 +29,15 @@ export type PromptPart =
       mimeType?: string
     }
 
+const data = check.expected(
+  'a Uint8Array or base64',
+  (value) => value instanceof Uint8Array || typeof value === 'string',
+)
+const type = check.string
 const checks = {
-  text: { type: check.string, text: check.string },
-  image: {
-    type: check.string,
-    mimeType: check.name,
-    data(path: string, value: unknown) {
-      if (!(value instanceof Uint8Array) && typeof value !== 'string')
-        throw invalidOption(path, `expected a Uint8Array or base64, got ${show(value)}`)
-    },
-  },
-  resource: { type: check.string, uri: check.name, text: check.string, mimeType: check.name },
+  text: check.fields({ type, text: check.string }, 'text'),
+  image: check.fields({ type, mimeType: check.name, data }, 'mimeType', 'data'),
+  resource: check.fields({ type, uri: check.name, text: check.string, mimeType: check.name }, 'uri'),
 }
 
 const checkKind: (path: string, value: unknown) => asserts value is keyof typeof checks = check.oneOf(
@@ -59,11 +56,7 @@ const checkParts = check.listOf((path, part) => {
   check.object(path, part)
   const { type } = part as { type?: unknown }
   checkKind(`${path}.type`, type)
-  checkOptions(part as object, checks[type], path)
-  const needed = { text: ['text'], image: ['mimeType', 'data'], resource: ['uri'] }[type]
-  for (const name of needed)
-    if ((part as Record<string, unknown>)[name] === undefined)
-      throw invalidOption(`${path}.${name}`, 'is missing')
+  checks[type](path, part)
 }, 'a string or an array of parts')
 
 /** @internal The words of a prompt, and its parts where it has others than text. */

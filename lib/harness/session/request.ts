@@ -149,8 +149,7 @@ const kinds: ToolKind[] = [
 const ruleChecks = { kind: check.oneOf(...kinds), name: check.name, command: check.name, path: check.name }
 
 const rules = check.listOf((at, rule) => {
-  check.object(at, rule)
-  checkOptions(rule, ruleChecks, at)
+  check.fields(ruleChecks)(at, rule)
   if (Object.values(rule as object).every((field) => field === undefined))
     throw invalidOption(at, 'is empty: a rule needs kind, name, command or path')
 })
@@ -159,7 +158,7 @@ const rules = check.listOf((at, rule) => {
 export const openChecks = optionsOf('harness.open()', {
   ...agentChecks,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
-  policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
+  policy: check.fields({ allow: rules, deny: rules }),
   onPermission: check.function,
   onElicitation: check.function,
   permissionTimeoutMs: check.timeout,
@@ -182,8 +181,7 @@ export const openChecks = optionsOf('harness.open()', {
     check.listOf(one)(path, value)
   },
   settleMs: check.duration,
-  retry: (path: string, value: unknown) =>
-    checkOptions(value, { waitForResetMs: retryChecks.waitForResetMs }, path),
+  retry: check.fields({ waitForResetMs: retryChecks.waitForResetMs }),
   binary: harnessChecks.binary,
 } satisfies Checks<OpenOptions>)
 
