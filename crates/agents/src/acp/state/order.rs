@@ -5,7 +5,7 @@ use crate::acp::question::Answer;
 use crate::acp::question::elicitation::Elicited;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
-use crate::harness::verdict::recent::{LastEvents, last_values};
+use crate::harness::verdict::recent::{LastEvents, MAX_EVENTS, last_values};
 use crate::harness::{AgentEvent, EventSink, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;
@@ -125,8 +125,13 @@ impl Ears {
         while let Ok(word) = self.words.try_recv() {
             self.aborts |= !self.heed(word);
         }
-        events.iter().for_each(|event| self.last.add(event));
-        self.audience.tell(events);
+        let before = events.len().saturating_sub(MAX_EVENTS);
+        if self.audience.wants_events() {
+            events[before..].iter().for_each(|event| self.last.add(event.clone()));
+            self.audience.tell(events);
+        } else {
+            events.into_iter().skip(before).for_each(|event| self.last.add(event));
+        }
     }
 }
 

@@ -28,9 +28,9 @@ pub(crate) struct LastEvents {
 }
 
 impl LastEvents {
-    pub(crate) fn add(&mut self, event: &AgentEvent) {
+    pub(crate) fn add(&mut self, event: AgentEvent) {
         self.bytes += event.weight();
-        self.kept.push_back(event.clone());
+        self.kept.push_back(event);
         while self.kept.len() > MAX_EVENTS || self.bytes > MAX_KEPT_BYTES && self.kept.len() > 1 {
             let oldest = self.kept.pop_front();
             self.bytes -= oldest.map_or(0, |event| event.weight());
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn a_prompt_keeps_its_last_events_within_bounds() {
         let mut last = LastEvents::default();
-        (0..1000).for_each(|number| last.add(&noise(&number.to_string())));
+        (0..1000).for_each(|number| last.add(noise(&number.to_string())));
         let kept = last.take();
         assert_eq!((kept.len(), kept.last()), (MAX_EVENTS, Some(&noise("999"))));
         assert_eq!(last_behind(&kept, &["later".into()]).len(), MAX_EVENTS);
         for length in [1, MAX_KEPT_BYTES / 2, 2 * MAX_KEPT_BYTES] {
-            (0..5).for_each(|_| last.add(&noise(&"x".repeat(length))));
+            (0..5).for_each(|_| last.add(noise(&"x".repeat(length))));
             let bytes: usize = last.kept.iter().map(AgentEvent::weight).sum();
             assert!(last.bytes == bytes && (bytes <= MAX_KEPT_BYTES || last.kept.len() == 1), "{length}");
         }
