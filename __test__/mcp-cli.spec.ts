@@ -81,9 +81,16 @@ class Client {
     return new Promise((resolve) => this.#waiting.set(id, resolve))
   }
 
-  /** The JSON of a tool's answer, or the text of its error. */
-  async call(name: string, input: object = {}): Promise<any> {
-    const { result } = await this.request('tools/call', { name, arguments: input })
+  /** The JSON of a tool's answer, or the text of its error. `isCancelled`: the client gives up at once. */
+  async call(name: string, input: object = {}, isCancelled = false): Promise<any> {
+    const answer = this.request('tools/call', { name, arguments: input })
+    const cancelled = {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: this.#id },
+    }
+    if (isCancelled) this.child.stdin!.write(`${JSON.stringify(cancelled)}\n`)
+    const { result } = await answer
     const [{ text }] = result.content
     return result.isError ? text : JSON.parse(text)
   }
@@ -166,6 +173,18 @@ describe('sheepdog mcp', () => {
     expect(await client.call('cancel_agent', { id })).toMatchObject({ id, state: 'cancelled' })
     expect(await client.call('agent_result', { id })).toMatchObject({ error: { code: 'AGENT_ABORTED' } })
     expect(await client.call('list_agents')).toMatchObject({ agents: [{ id, state: 'cancelled' }] })
+  })
+
+  it('tells again what a call told that was cancelled', async () => {
+    const client = new Client([session, said('Hello.'), { wait: 600_000 }])
+    const { id } = await client.call('start_agent', start)
+    let told: string[] = []
+    while (told.length === 0) {
+      told = (await client.call('agent_status', { id, waitMs: 45_000 }, true)).events
+    }
+    const { events } = await client.call('agent_status', { id })
+    expect(events.slice(0, told.length)).toEqual(told)
+    expect((await client.call('agent_status', { id })).events).not.toContain(told[0])
   })
 
   it('ends its agents when the client closes stdin', async () => {

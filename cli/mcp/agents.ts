@@ -101,7 +101,8 @@ export class Agents {
     const now = agent.endedAt ?? elapsedMs()
     const news = agent.lines.slice(agent.lines.length - Math.min(agent.unseen, agent.lines.length))
     const leftOut = agent.unseen - news.length
-    agent.unseen = 0
+    // A client that cancels its call gets no answer to it.
+    if (!signal?.aborted) agent.unseen = 0
     return {
       ...overview(agent, now),
       tool: agent.tool,
