@@ -160,35 +160,33 @@ export class LineIterator extends BlockIterator<{ stream: Stream; text: string }
   }
 }
 
-/** Block by block, the lines sharing the block's memory. */
-export class BatchIterator extends BlockIterator<{ stream: Stream; lines: string[] }> {
-  #batch: { stream: Stream; lines: string[] } | undefined
+/** Block by block. */
+class WholeIterator<T> extends BlockIterator<T> {
+  readonly #of: (block: Block) => T | undefined
+  #value: T | undefined
+
+  constructor(source: Source, of: (block: Block) => T | undefined) {
+    super(source)
+    this.#of = of
+  }
 
   protected load(block: Block): void {
-    this.#batch = { stream: block.stream, lines: sharingLines(block.text) }
+    this.#value = this.#of(block)
   }
 
-  protected take(): { stream: Stream; lines: string[] } | undefined {
-    const batch = this.#batch
-    this.#batch = undefined
-    return batch
+  protected take(): T | undefined {
+    const value = this.#value
+    this.#value = undefined
+    return value
   }
 }
+
+/** The lines share the memory of their block. */
+export const batches = (source: Source) =>
+  new WholeIterator(source, ({ stream, text }) => ({ stream, lines: sharingLines(text) }))
 
 /** stdout as it comes. */
-export class ByteIterator extends BlockIterator<Uint8Array> {
-  #bytes: Uint8Array | undefined
-
-  protected load(block: Block): void {
-    this.#bytes = block.bytes
-  }
-
-  protected take(): Uint8Array | undefined {
-    const bytes = this.#bytes
-    this.#bytes = undefined
-    return bytes
-  }
-}
+export const byteBlocks = (source: Source) => new WholeIterator(source, ({ bytes }) => bytes)
 
 /** JSON objects; what does not parse is skipped. */
 export class JsonIterator<T> extends BlockIterator<T> {

@@ -8,7 +8,7 @@ import { SheepdogError, invalidOption, settle } from '../error'
 import { timers } from '../host'
 import { suggestion } from '../hint'
 import { check, checkNoMore, checkOptions, show } from '../option'
-import { BatchIterator, ByteIterator, JsonIterator, LineIterator, type Source } from '../output'
+import { JsonIterator, LineIterator, batches, byteBlocks, type Source } from '../output'
 import { warnOnce } from '../warning'
 import { Expectations, type ExpectOptions, type Expected } from './expect'
 import { type OutputFiles, type SavedOutput, toOutputFiles } from './output_files'
@@ -130,10 +130,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    */
   lineBatches(): AsyncIterableIterator<LineBatch> {
     checkNoMore('lineBatches', arguments, 0)
-    return this.#iterate(
-      (source) => new BatchIterator(source),
-      (process) => process.lines(delivery),
-    )
+    return this.#iterate(batches, (process) => process.lines(delivery))
   }
 
   /**
@@ -202,10 +199,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    */
   bytes(): AsyncIterableIterator<Uint8Array> {
     checkNoMore('bytes', arguments, 0)
-    return this.#iterate(
-      (source) => new ByteIterator(source),
-      (process) => process.bytes(delivery),
-    )
+    return this.#iterate(byteBlocks, (process) => process.bytes(delivery))
   }
 
   /**
