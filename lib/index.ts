@@ -13,21 +13,7 @@ export type { Answer, PermissionRequest, Policy, Rule, ToolKind } from './harnes
 export type { ElicitationAnswer, ElicitationRequest } from './harness/session/elicitation'
 export type { McpServer } from './harness/mcp_server'
 export type { OpenOptions, PromptOptions } from './harness/session/request'
-export {
-  run,
-  spawn,
-  ProcessStdin,
-  RunningProcess,
-  type LineBatch,
-  type OutputLine,
-  type RecordFacts,
-  type RunInput,
-  type Expected,
-  type ExpectOptions,
-  type RunOptions,
-  type RunResult,
-  type RunRetry,
-} from './process'
+export * from './process'
 export * from './process/supervised'
 export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
 export {

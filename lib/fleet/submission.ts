@@ -7,7 +7,7 @@ import { checkNoCheckout } from '../harness/checkout'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { absolutePath } from '../host'
 import { check, checkOptions, optionsOf, type Check, type Checks } from '../option'
-import { folderPath } from '../process'
+import { folderPath } from '../process/request'
 import { sandboxSpec } from '../sandbox'
 
 /** A git repository in which a job works. */

@@ -8,7 +8,7 @@ import { type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
 import { watchJob } from '../observability/job_watch'
 import { check, checkNoCallback, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
-import { inheritance } from '../process'
+import { inheritance } from '../process/environment'
 import { faultOf } from './fault'
 
 /** An attempt at a job, for its handler. */

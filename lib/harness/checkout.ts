@@ -5,7 +5,8 @@ import { invalidOption, settle, SheepdogError } from '../error'
 import { absolutePath } from '../host'
 import { native } from '../native'
 import { check, checkOptions, type Checks } from '../option'
-import { folderPath, run, type RunResult } from '../process'
+import { run, type RunResult } from '../process'
+import { folderPath } from '../process/request'
 import type { SandboxOptions } from '../sandbox'
 import { Changes } from './changes'
 import type { HarnessOptions, TurnOptions } from './request'
@@ -130,7 +131,6 @@ interface Read {
 
 /** A checkout, or a folder whose changes are looked at: made before the start of a turn or session, read and left behind its end. */
 export class Checkout {
-  readonly #options: CheckoutOptions
   readonly #worktree: WorktreeOptions | undefined
   readonly #native: InstanceType<typeof native.NativeCheckout>
   #place: Place | null = null
@@ -144,8 +144,7 @@ export class Checkout {
     return options.changes || options.worktree ? new Checkout(options) : undefined
   }
 
-  private constructor(options: CheckoutOptions) {
-    this.#options = options
+  private constructor(private readonly options: CheckoutOptions) {
     const { cwd, name, worktree } = options
     this.#worktree = worktree === true ? {} : worktree || undefined
     const { base, include, dir } = this.#worktree ?? {}
@@ -197,7 +196,7 @@ export class Checkout {
   }
 
   #runThere(command: readonly string[], signal: AbortSignal, reject = false): Promise<RunResult> {
-    const { inheritEnv, killGraceMs, containment, timeoutMs, toolIdleTimeoutMs = 900_000 } = this.#options
+    const { inheritEnv, killGraceMs, containment, timeoutMs, toolIdleTimeoutMs = 900_000 } = this.options
     const { cwd, env, sandbox } = this.#there()
     const [program, ...args] = command as [string, ...string[]]
     return run(program, args, {
@@ -216,7 +215,7 @@ export class Checkout {
 
   /** Variables that point git at another repository are not inherited. */
   #there(): There {
-    const { cwd, env, sandbox } = this.#options
+    const { cwd, env, sandbox } = this.options
     const place = this.#place
     if (!place || !this.#worktree) return { cwd, env, sandbox }
     const unset = Object.fromEntries(place.removed.map((name) => [name, undefined]))

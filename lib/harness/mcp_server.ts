@@ -2,7 +2,7 @@
 import type { McpServerSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { check, checkOptions, show } from '../option'
-import { pairs } from '../process'
+import { pairs } from '../process/environment'
 
 /**
  * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent

@@ -1,6 +1,6 @@
 // Turns that the core runs by itself, in a runtime or in a fleet's worker.
 import type { NativeSeenTurn } from '../../native/native'
-import { pairs } from '../process'
+import { pairs } from '../process/environment'
 import { TurnWatch } from '../observability/turn_watch'
 import { Turn } from './turn'
 

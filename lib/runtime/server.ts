@@ -12,7 +12,7 @@ import { nativeLimit } from '../limit'
 import { toSpec } from '../harness/request'
 import { onTurn } from '../harness/seen_turn'
 import { mergedOptions, openSpec } from '../harness/session/specification'
-import { inheritance } from '../process'
+import { inheritance } from '../process/environment'
 import { invoke, type AgentHandler } from './handler'
 import { host } from './host'
 
