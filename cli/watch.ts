@@ -1,7 +1,7 @@
 // One program under watch on this terminal or pipe: what `sheepdog run` does once its options are known.
 import type { LineBatch, RunningProcess, RunOptions, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
-import type { RefusedTarget, SandboxOptions } from '../lib/sandbox'
+import type { RefusedTarget } from '../lib/sandbox'
 import { elapsedMs } from '../lib/host'
 import { basename } from 'node:path'
 import { leaveBy, onInterrupt, onJobControl } from './interrupt'
@@ -12,17 +12,11 @@ import { isRedirected } from './stdin'
 import { LentTerminal, terminalSize } from './terminal'
 import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
 
-export interface WatchOptions {
-  idleTimeoutMs?: number
-  timeoutMs?: number
-  cwd?: string
-  env?: Record<string, string>
-  memoryMaxBytes?: number
-  sandbox?: SandboxOptions
+type Limits = 'idleTimeoutMs' | 'timeoutMs' | 'cwd' | 'env' | 'memoryMaxBytes' | 'sandbox' | 'record' | 'name'
+
+export interface WatchOptions extends Pick<RunOptions, Limits> {
   /** A terminal of its own. */
   pty?: boolean
-  record?: string
-  name?: string
   /** Nothing but the program's own output. */
   quiet?: boolean
   /** JSON lines instead of the program's own. */
