@@ -68,16 +68,13 @@ export function passThrough(name: StreamName, data: string | Uint8Array): boolea
 
 /** Writes a recorded or remote stream: as it is to a file or a pipe, made harmless on a terminal. */
 export class DataStream {
-  readonly #name: StreamName
   readonly #decoder = new StringDecoder('utf8')
 
-  constructor(name: StreamName) {
-    this.#name = name
-  }
+  constructor(private readonly name: StreamName) {}
 
   /** The bytes or the text to write for this piece. */
   fit(piece: string | Uint8Array): string | Uint8Array {
-    if (!process[this.#name].isTTY) return piece
+    if (!process[this.name].isTTY) return piece
     return harmless(typeof piece === 'string' ? piece : this.#decoder.write(Buffer.from(piece)))
   }
 }

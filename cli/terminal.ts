@@ -15,11 +15,10 @@ const endings: NodeJS.Signals[] = ['SIGQUIT', 'SIGALRM', 'SIGUSR2', 'SIGVTALRM',
 
 /** Our terminal while a program uses it: as `typeInto` makes it, and given back after every end that this process can see. */
 export class LentTerminal {
-  readonly #child: RunningProcess & { readonly stdin?: ProcessStdin }
   readonly #modes = new TerminalModes()
   #isOver = false
 
-  readonly #onResize = () => this.#child.resize(process.stdout.columns, process.stdout.rows)
+  readonly #onResize = () => this.child.resize(process.stdout.columns, process.stdout.rows)
   readonly #onExit = () => this.giveBack()
   readonly #onEnding = (signal: NodeJS.Signals) => {
     this.giveBack()
@@ -31,7 +30,7 @@ export class LentTerminal {
     // One after the other; a program that takes no more is no error. What was its last key may be told to be taken only after
     // its end: read on then, our terminal would keep this process alive.
     stdin.pause()
-    this.#child.stdin?.write(keys).then(
+    this.child.stdin?.write(keys).then(
       () => {
         if (!this.#isOver) stdin.resume()
       },
@@ -40,8 +39,7 @@ export class LentTerminal {
   }
 
   /** Passes on what is typed, raw: Ctrl-C is a key of the program's terminal then. */
-  constructor(child: RunningProcess & { readonly stdin?: ProcessStdin }) {
-    this.#child = child
+  constructor(private readonly child: RunningProcess & { readonly stdin?: ProcessStdin }) {
     const { stdin, stdout } = process
     if (stdout.isTTY) stdout.on('resize', this.#onResize)
     if (stdin.isTTY) stdin.setRawMode(true).on('data', this.#onKeys)

@@ -5,7 +5,6 @@ import { onWaitedFor } from './host'
 /** The work to stop when a signal is aborted. One listener a signal: Node warns of a leak when there are more than ten. */
 class Watch {
   static readonly #of = new WeakMap<AbortSignal, Watch>()
-  readonly #signal: AbortSignal
   readonly #stops = new Set<{ stop(): void }>()
   readonly #onAbort = () => {
     for (const { stop } of [...this.#stops]) stop()
@@ -19,8 +18,7 @@ class Watch {
     return watch
   }
 
-  private constructor(signal: AbortSignal) {
-    this.#signal = signal
+  private constructor(private readonly signal: AbortSignal) {
     signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
@@ -30,8 +28,8 @@ class Watch {
     return () => {
       // Without a listener a signal that nobody holds can be collected.
       if (this.#stops.delete(entry) && this.#stops.size === 0) {
-        this.#signal.removeEventListener('abort', this.#onAbort)
-        Watch.#of.delete(this.#signal)
+        this.signal.removeEventListener('abort', this.#onAbort)
+        Watch.#of.delete(this.signal)
       }
     }
   }

@@ -88,11 +88,8 @@ type AnyHandler = (event: never) => void
 export class HandlerTable {
   readonly #byType = new Map<string, Set<AnyHandler>>()
   readonly #all = new Set<AnyHandler>()
-  readonly #onChange: () => void
 
-  constructor(onChange: () => void = () => {}) {
-    this.#onChange = onChange
-  }
+  constructor(private readonly onChange: () => void = () => {}) {}
 
   add(type: string | undefined, handler: AnyHandler): () => void {
     let handlers = this.#all
@@ -101,9 +98,9 @@ export class HandlerTable {
       this.#byType.set(type, handlers)
     }
     handlers.add(handler)
-    this.#onChange()
+    this.onChange()
     return () => {
-      if (handlers.delete(handler)) this.#onChange()
+      if (handlers.delete(handler)) this.onChange()
     }
   }
 
@@ -116,7 +113,7 @@ export class HandlerTable {
   clear(): void {
     this.#byType.clear()
     this.#all.clear()
-    this.#onChange()
+    this.onChange()
   }
 
   get wantsAll(): boolean {

@@ -26,11 +26,9 @@ type Handler = (params: never) => Promise<unknown>
 
 export class Inbox implements LinkReceiver {
   readonly lifecycle = new HandlerTable(() => this.tellWanted())
-  readonly #owner: InboxOwner
   readonly #questions: InstallationQuestions | undefined
 
-  constructor(owner: InboxOwner) {
-    this.#owner = owner
+  constructor(private readonly owner: InboxOwner) {
     const { installationConfirmationHandler } = owner.settings
     this.#questions =
       installationConfirmationHandler && new InstallationQuestions(installationConfirmationHandler)
@@ -40,13 +38,13 @@ export class Inbox implements LinkReceiver {
   tellWanted(): void {
     const wanted: string[] = []
     if (this.lifecycle.wantsAll || this.lifecycle.types.length > 0) wanted.push('session.lifecycle')
-    if (this.#owner.settings.onGitHubTelemetry) wanted.push('gitHubTelemetry.event')
+    if (this.owner.settings.onGitHubTelemetry) wanted.push('gitHubTelemetry.event')
     if (this.#questions) wanted.push('$/cancelRequest')
-    this.#owner.connection()?.native.wantNotifications(wanted)
+    this.owner.connection()?.native.wantNotifications(wanted)
   }
 
   onEvent(key: number, event: unknown): void {
-    this.#owner.sessions.withKey(key)?.onEvent(event as never)
+    this.owner.sessions.withKey(key)?.onEvent(event as never)
   }
 
   onRequest(id: string, method: string, params: unknown): void {
@@ -54,7 +52,7 @@ export class Inbox implements LinkReceiver {
   }
 
   async #answer(id: string, method: string, params: Params): Promise<void> {
-    const link = this.#owner.connection()
+    const link = this.owner.connection()
     try {
       const handler = this.#handlerOf(id, method, params)
       if (handler) link?.respond(id, await handler(params as never))
@@ -66,11 +64,11 @@ export class Inbox implements LinkReceiver {
   }
 
   #handlerOf(id: string, method: string, params: Params): Handler | undefined {
-    const { sessions, tokens, requestAdapter } = this.#owner
+    const { sessions, tokens, requestAdapter } = this.owner
     if (method === 'gitHubToken.getToken') return (request) => tokens.acquire(request)
     if (method === 'llmInference.httpRequestStart') return requestAdapter?.httpRequestStart
     if (method === 'llmInference.httpRequestChunk') return requestAdapter?.httpRequestChunk
-    const { extensionLaunchProvider } = this.#owner.settings
+    const { extensionLaunchProvider } = this.owner.settings
     if (method === 'extensionLaunchProvider.resolve' && extensionLaunchProvider)
       return (request) => extensionLaunchProvider.resolve(request)
     if (method === 'installations.confirm' && this.#questions)
@@ -85,7 +83,7 @@ export class Inbox implements LinkReceiver {
     if (method === 'session.lifecycle') return this.#onLifecycle(params as never)
     if (method === '$/cancelRequest')
       return this.#questions?.takeBack(quoted((params as { id?: unknown } | null)?.id))
-    const { onGitHubTelemetry } = this.#owner.settings
+    const { onGitHubTelemetry } = this.owner.settings
     void (async () => onGitHubTelemetry?.(params as GitHubTelemetryNotification))().catch(() => {})
   }
 
@@ -105,16 +103,16 @@ export class Inbox implements LinkReceiver {
 
   onExit(exit: RuntimeExit): void {
     this.cancelAll()
-    this.#owner.onExit(exit)
+    this.owner.onExit(exit)
   }
 
   /** Ends the work for a runtime that is gone. */
   cancelAll(): void {
     this.#questions?.takeBackAll()
-    this.#owner.requestAdapter?.cancelAll()
+    this.owner.requestAdapter?.cancelAll()
   }
 
   onStderr(line: string): void {
-    this.#owner.settings.onStderr?.(line)
+    this.owner.settings.onStderr?.(line)
   }
 }

@@ -43,12 +43,9 @@ export type InstallationConfirmationHandler = (
 
 /** @internal The open questions of a connection. */
 export class InstallationQuestions {
-  readonly #handler: InstallationConfirmationHandler
   readonly #open = new Map<string, AbortController>()
 
-  constructor(handler: InstallationConfirmationHandler) {
-    this.#handler = handler
-  }
+  constructor(private readonly handler: InstallationConfirmationHandler) {}
 
   /** `id` is the request's, as JSON text. */
   async ask(id: string, request: InstallationConfirmationRequest): Promise<InstallationConfirmationResponse> {
@@ -65,7 +62,7 @@ export class InstallationQuestions {
     }
     const takenBack = () => new Error('The installation question was withdrawn')
     try {
-      const decided = (async () => this.#handler(request, cancellation))()
+      const decided = (async () => this.handler(request, cancellation))()
       const decision = await orAborted(decided, signal, takenBack)
       if (!['confirm', 'decline', 'cancel'].includes(decision))
         throw new Error('Invalid installation confirmation decision')

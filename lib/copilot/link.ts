@@ -49,13 +49,11 @@ const TICKS_BETWEEN_EVENTS = 4
 
 export class Link {
   readonly native: InstanceType<typeof native.CopilotLink>
-  readonly #receiver: LinkReceiver
   readonly #calls = new Map<number, Call>()
   #nextCall = 1
   #keepAlive: NodeJS.Timeout | undefined
 
-  constructor(receiver: LinkReceiver) {
-    this.#receiver = receiver
+  constructor(private readonly receiver: LinkReceiver) {
     this.native = new native.CopilotLink(() => void this.#pump())
   }
 
@@ -153,7 +151,7 @@ export class Link {
   }
 
   #deliver(item: Item): void {
-    const receiver = this.#receiver
+    const receiver = this.receiver
     try {
       switch (item[0]) {
         case 0:

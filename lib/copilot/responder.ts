@@ -43,9 +43,6 @@ interface Data {
 }
 
 export class Responder {
-  readonly #config: SessionConfig & ResumeSessionConfig
-  readonly #sessionId: string
-  readonly #link: Link
   readonly #tools: Map<string, ToolHandler>
   readonly #commands: Map<string, CommandHandler>
   readonly #transforms: SectionTransforms
@@ -55,10 +52,11 @@ export class Responder {
   openCanvases: OpenCanvasInstance[] = []
   #isClosed = false
 
-  constructor(link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig) {
-    this.#link = link
-    this.#sessionId = sessionId
-    this.#config = config
+  constructor(
+    private readonly link: Link,
+    private readonly sessionId: string,
+    private readonly config: SessionConfig & ResumeSessionConfig,
+  ) {
     this.#tools = new Map()
     for (const tool of config.tools ?? []) if (tool.handler) this.#tools.set(tool.name, tool.handler)
     this.#commands = new Map(config.commands?.map(({ name, handler }) => [name, handler]))
@@ -109,7 +107,7 @@ export class Responder {
       },
       'hooks.invoke': async ({ hookType, input }: { hookType: string; input: unknown }) => {
         if (typeof hookType !== 'string') throw new Error('Invalid hooks invoke payload')
-        return { output: await invokeHook(this.#config.hooks, hookType, input, this.#sessionId) }
+        return { output: await invokeHook(this.config.hooks, hookType, input, this.sessionId) }
       },
       'providerToken.getToken': (params) => this.#getToken(params),
       'canvas.open': this.#onCanvas(async (canvas, params) => (await canvas.open(params)) ?? {}),
@@ -120,7 +118,7 @@ export class Responder {
       const name = method.slice('sessionFs.'.length)
       if (!this.sessionFs) {
         return async () => {
-          throw new Error(`No sessionFs handler registered for session: ${this.#sessionId}`)
+          throw new Error(`No sessionFs handler registered for session: ${this.sessionId}`)
         }
       }
       return Object.hasOwn(this.sessionFs, name) ? this.sessionFs[name as keyof SessionFsHandler] : undefined
@@ -129,7 +127,7 @@ export class Responder {
   }
 
   #request(method: string, params: object): Promise<unknown> {
-    return this.#link.request(`session.${method}`, { sessionId: this.#sessionId, ...params })
+    return this.link.request(`session.${method}`, { sessionId: this.sessionId, ...params })
   }
 
   /**
@@ -166,7 +164,7 @@ export class Responder {
       const availableTools = toolName === TOOL_SEARCH ? await this.#listTools(signal) : undefined
       if (signal.aborted) return
       const result = await handler(args, {
-        sessionId: this.#sessionId,
+        sessionId: this.sessionId,
         toolCallId,
         toolName,
         arguments: args,
@@ -202,14 +200,14 @@ export class Responder {
   }
 
   async #decide({ requestId, permissionRequest, resolvedByHook }: Data): Promise<void> {
-    const handler = this.#config.onPermissionRequest
+    const handler = this.config.onPermissionRequest
     if (!handler || resolvedByHook) return
     let answer: { result: { kind: string }; decisionContext?: unknown }
     try {
       const decision = await handler(permissionRequest as never, {
-        sessionId: this.#sessionId,
+        sessionId: this.sessionId,
         managedSettingsEnabled:
-          this.#config.enableManagedSettings === true || this.#config.managedSettings !== undefined,
+          this.config.enableManagedSettings === true || this.config.managedSettings !== undefined,
       })
       answer =
         decision.kind === 'attributed'
@@ -237,11 +235,11 @@ export class Responder {
   }
 
   async #authorize(data: Data): Promise<void> {
-    const handler = this.#config.onMcpAuthRequest
+    const handler = this.config.onMcpAuthRequest
     if (!handler || !data.requestId) return
     let result: object = { kind: 'cancelled' }
     try {
-      const token = await handler(data as unknown as McpAuthRequest, { sessionId: this.#sessionId })
+      const token = await handler(data as unknown as McpAuthRequest, { sessionId: this.sessionId })
       if (token && 'accessToken' in token) result = { ...token, kind: 'token' }
     } catch {
       // Cancelled.
@@ -260,7 +258,7 @@ export class Responder {
     const handler = this.#commands.get(commandName)
     let error: string | undefined = handler ? undefined : `Unknown command: ${commandName}`
     try {
-      await handler?.({ sessionId: this.#sessionId, command, commandName, args })
+      await handler?.({ sessionId: this.sessionId, command, commandName, args })
     } catch (thrown) {
       error = textOf(thrown)
     }
@@ -269,13 +267,13 @@ export class Responder {
   }
 
   async #elicit(data: Data): Promise<void> {
-    const handler = this.#config.onElicitationRequest
+    const handler = this.config.onElicitationRequest
     if (!handler) return
     const { requestId, message, requestedSchema, mode, elicitationSource, url } = data as Data &
       ElicitationContext
     let result: object = { action: 'cancel' }
     try {
-      const context = { sessionId: this.#sessionId, message, requestedSchema, mode, elicitationSource, url }
+      const context = { sessionId: this.sessionId, message, requestedSchema, mode, elicitationSource, url }
       const { action, content } = await handler(context)
       result = content ? { action, content } : { action }
     } catch {
@@ -287,26 +285,23 @@ export class Responder {
 
   async #askUser({ question, choices, allowFreeform }: UserInputRequest): Promise<unknown> {
     if (typeof question !== 'string') throw new Error('Invalid user input request payload')
-    if (!this.#config.onUserInputRequest) throw new Error('User input requested but no handler registered')
-    return this.#config.onUserInputRequest(
-      { question, choices, allowFreeform },
-      { sessionId: this.#sessionId },
-    )
+    if (!this.config.onUserInputRequest) throw new Error('User input requested but no handler registered')
+    return this.config.onUserInputRequest({ question, choices, allowFreeform }, { sessionId: this.sessionId })
   }
 
   async #exitPlanMode(params: ExitPlanModeRequest): Promise<unknown> {
     const { summary, planContent, actions, recommendedAction } = params
     if (typeof summary !== 'string' || !Array.isArray(actions) || typeof recommendedAction !== 'string')
       throw new Error('Invalid exit plan mode request payload')
-    const handler = this.#config.onExitPlanModeRequest
+    const handler = this.config.onExitPlanModeRequest
     if (!handler) return { approved: true }
-    return handler({ summary, planContent, actions, recommendedAction }, { sessionId: this.#sessionId })
+    return handler({ summary, planContent, actions, recommendedAction }, { sessionId: this.sessionId })
   }
 
   async #switchMode({ errorCode, retryAfterSeconds }: AutoModeSwitchRequest): Promise<unknown> {
-    const handler = this.#config.onAutoModeSwitchRequest
+    const handler = this.config.onAutoModeSwitchRequest
     const response = handler
-      ? await handler({ errorCode, retryAfterSeconds }, { sessionId: this.#sessionId })
+      ? await handler({ errorCode, retryAfterSeconds }, { sessionId: this.sessionId })
       : 'no'
     return { response }
   }
@@ -314,12 +309,12 @@ export class Responder {
   async #getToken({ providerName }: { providerName: string }): Promise<unknown> {
     const provider = this.#tokens.get(providerName)
     if (!provider) throw new Error(`No bearer-token provider registered for provider "${providerName}"`)
-    return { token: await provider({ providerName, sessionId: this.#sessionId }) }
+    return { token: await provider({ providerName, sessionId: this.sessionId }) }
   }
 
   #onCanvas(act: (canvas: Canvas, params: never) => Promise<unknown>) {
     return async (params: { canvasId: string }): Promise<unknown> => {
-      const canvas = this.#config.canvases?.find((one) => one.declaration.id === params.canvasId)
+      const canvas = this.config.canvases?.find((one) => one.declaration.id === params.canvasId)
       if (!canvas) throw new Error(`No canvas registered with id "${params.canvasId}"`)
       try {
         return await act(canvas, params as never)

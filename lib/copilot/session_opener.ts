@@ -40,23 +40,15 @@ export const DETACH_TIMEOUT_MS = 1500
 
 export class SessionOpener implements SessionOwner {
   readonly onGetTraceContext: TraceContextProvider | undefined
-  readonly #connection: ClientConnection
-  readonly #sessions: SessionTable
-  readonly #tokens: TokenProviders
-  readonly #settings: ClientSettings
   readonly #resuming = new Map<string, SharedWork<CopilotSession>>()
   readonly #reviving = new Map<CopilotSession, Promise<void>>()
 
   constructor(
-    connection: ClientConnection,
-    sessions: SessionTable,
-    tokens: TokenProviders,
-    settings: ClientSettings,
+    private readonly connection: ClientConnection,
+    private readonly sessions: SessionTable,
+    private readonly tokens: TokenProviders,
+    private readonly settings: ClientSettings,
   ) {
-    this.#connection = connection
-    this.#sessions = sessions
-    this.#tokens = tokens
-    this.#settings = settings
     this.onGetTraceContext = settings.onGetTraceContext
   }
 
@@ -70,15 +62,15 @@ export class SessionOpener implements SessionOwner {
   }
 
   async #create(config: SessionConfig, attempt: Attempt): Promise<CopilotSession> {
-    const link = await this.#connection.ensureStarted(config.signal)
-    const full = withModeDefaults(config, this.#settings.mode === 'empty')
+    const link = await this.connection.ensureStarted(config.signal)
+    const full = withModeDefaults(config, this.settings.mode === 'empty')
     const wire = toWireConfig(full)
     if (full.sessionId != null)
-      this.#refuseExisting(full.sessionId, full.configDirectory ?? this.#settings.home)
+      this.#refuseExisting(full.sessionId, full.configDirectory ?? this.settings.home)
     const isNamedByServer = full.cloud != null && full.sessionId == null
     const sessionId = isNamedByServer ? undefined : (full.sessionId ?? crypto.randomUUID())
-    const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
-    if (sessionId !== undefined) attempt.session = this.#sessions.register(this, link, sessionId, full)
+    const registration = this.tokens.register(full.gitHubTokenProvider, sessionId)
+    if (sessionId !== undefined) attempt.session = this.sessions.register(this, link, sessionId, full)
     try {
       if (attempt.session) this.#setUpFiles(attempt.session, full)
       const params = {
@@ -95,18 +87,18 @@ export class SessionOpener implements SessionOwner {
         throw misanswered(`session.create returned sessionId ${named} but the caller requested ${sessionId}`)
       }
       if (!attempt.session) {
-        attempt.session = this.#sessions.register(this, link, named, full)
+        attempt.session = this.sessions.register(this, link, named, full)
         this.#setUpFiles(attempt.session, full)
       }
       const { session } = attempt
       this.#checkStillWanted(link, attempt, session)
       session.opened(answer)
       await this.#finishOpening(session, full)
-      this.#tokens.commit(named, registration)
+      this.tokens.commit(named, registration)
       return session
     } catch (error) {
-      if (attempt.session) this.#sessions.drop(attempt.session)
-      this.#tokens.delete(registration)
+      if (attempt.session) this.sessions.drop(attempt.session)
+      this.tokens.delete(registration)
       throw error
     }
   }
@@ -149,22 +141,22 @@ export class SessionOpener implements SessionOwner {
     options: SessionResumeOptions,
     attempt: Attempt,
   ): Promise<CopilotSession> {
-    const link = await this.#connection.ensureStarted()
-    const full = withModeDefaults(config, this.#settings.mode === 'empty')
+    const link = await this.connection.ensureStarted()
+    const full = withModeDefaults(config, this.settings.mode === 'empty')
     // Checked before anything is registered.
     toWireConfig(full)
-    const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
-    const session = this.#sessions.register(this, link, sessionId, full)
+    const registration = this.tokens.register(full.gitHubTokenProvider, sessionId)
+    const session = this.sessions.register(this, link, sessionId, full)
     attempt.session = session
     try {
       if (attempt.isAbandoned) throw left(sessionId)
       this.#setUpFiles(session, full)
       await this.#openHistory(link, session, full, options, attempt, registration)
-      this.#tokens.commit(sessionId, registration)
+      this.tokens.commit(sessionId, registration)
       return session
     } catch (error) {
-      this.#sessions.drop(session)
-      this.#tokens.delete(registration)
+      this.sessions.drop(session)
+      this.tokens.delete(registration)
       throw error
     }
   }
@@ -188,9 +180,9 @@ export class SessionOpener implements SessionOwner {
       sessionId,
       params: toJson('config', { ...common, ...toWireResume(config) }),
       createParams: toJson('config', { ...common, ...toWireCreate(config) }),
-      home: config.configDirectory ?? this.#settings.home,
+      home: config.configDirectory ?? this.settings.home,
       knownTurns: options.knownTurns ?? 0,
-      seenTurns: this.#sessions.sentTo(sessionId),
+      seenTurns: this.sessions.sentTo(sessionId),
       fallback: options.fallback,
       takeOverStale: (options.takeOver ?? config.takeOver) === 'stale',
     })
@@ -226,15 +218,15 @@ export class SessionOpener implements SessionOwner {
 
   #abandon(attempt: Attempt): void {
     attempt.isAbandoned = true
-    if (attempt.session) this.#sessions.drop(attempt.session)
+    if (attempt.session) this.sessions.drop(attempt.session)
   }
 
   /** The client was stopped, the session deleted, or its callers left, while the answer was on the way: let it go again. */
   #checkStillWanted(link: Link, attempt: Attempt, session: CopilotSession): void {
     const { sessionId } = session
-    if (!attempt.isAbandoned && this.#connection.link === link && this.#sessions.has(session)) return
+    if (!attempt.isAbandoned && this.connection.link === link && this.sessions.has(session)) return
     // Another object of the same session may be in use.
-    const isAlone = this.#sessions.withId(sessionId).every((other) => other === session)
+    const isAlone = this.sessions.withId(sessionId).every((other) => other === session)
     if (isAlone) link.request('session.detach', { sessionId }, DETACH_TIMEOUT_MS).catch(() => {})
     throw left(sessionId)
   }
@@ -245,7 +237,7 @@ export class SessionOpener implements SessionOwner {
     if (config.onMcpAuthRequest) {
       await link.request('session.eventLog.registerInterest', { sessionId, eventType: 'mcp.oauth_required' })
     }
-    const patch = toWireOptions(config, this.#settings.mode === 'empty')
+    const patch = toWireOptions(config, this.settings.mode === 'empty')
     if (!patch) return
     try {
       await link.request('session.options.update', { sessionId, ...patch })
@@ -256,14 +248,14 @@ export class SessionOpener implements SessionOwner {
   }
 
   forget(session: CopilotSession): void {
-    this.#sessions.forget(session)
+    this.sessions.forget(session)
   }
 
   /** After a crash, a session that had no turn running is brought back. */
   async reach(session: CopilotSession): Promise<void> {
-    if (this.#connection.isHere(session.link) || !this.#connection.mayRestart) return
-    const config = this.#sessions.configOf(session)
-    if (!config || !this.#sessions.has(session)) return
+    if (this.connection.isHere(session.link) || !this.connection.mayRestart) return
+    const config = this.sessions.configOf(session)
+    if (!config || !this.sessions.has(session)) return
     let revival = this.#reviving.get(session)
     if (!revival) {
       revival = this.#revive(session, config).finally(() => this.#reviving.delete(session))
@@ -273,10 +265,10 @@ export class SessionOpener implements SessionOwner {
   }
 
   async #revive(session: CopilotSession, config: SessionConfig & ResumeSessionConfig): Promise<void> {
-    const link = await this.#connection.ensureStarted()
+    const link = await this.connection.ensureStarted()
     if (session.link === link) return
-    this.#sessions.move(session, link, config)
-    const registration = this.#tokens.registrationOf(session.sessionId)
+    this.sessions.move(session, link, config)
+    const registration = this.tokens.registrationOf(session.sessionId)
     await this.#openHistory(link, session, config, {}, { session, isAbandoned: false }, registration)
   }
 
@@ -289,12 +281,12 @@ export class SessionOpener implements SessionOwner {
   #perClient(registration: string | undefined): Record<string, unknown> {
     return {
       gitHubTokenProviderRegistrationId: registration,
-      enableGitHubTelemetryForwarding: this.#settings.onGitHubTelemetry ? true : undefined,
+      enableGitHubTelemetryForwarding: this.settings.onGitHubTelemetry ? true : undefined,
     }
   }
 
   #setUpFiles(session: CopilotSession, config: SessionConfig): void {
-    const { sessionFs } = this.#settings
+    const { sessionFs } = this.settings
     if (!sessionFs) return
     if (!config.createSessionFsProvider) {
       throw invalidOptions(

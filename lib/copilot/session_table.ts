@@ -12,11 +12,8 @@ export class SessionTable {
   readonly #configs = new WeakMap<CopilotSession, AnyConfig>()
   /** Messages sent to sessions that are closed by now. */
   readonly #sent = new Map<string, number>()
-  readonly #onForgotten: (sessionId: string) => void
 
-  constructor(onForgotten: (sessionId: string) => void) {
-    this.#onForgotten = onForgotten
-  }
+  constructor(private readonly onForgotten: (sessionId: string) => void) {}
 
   register(owner: SessionOwner, link: Link, sessionId: string, config: AnyConfig): CopilotSession {
     const session = new CopilotSession(owner, link, sessionId, config)
@@ -57,7 +54,7 @@ export class SessionTable {
   forget(session: CopilotSession): void {
     this.#remember(session)
     this.#byKey.delete(session.key)
-    this.#onForgotten(session.sessionId)
+    this.onForgotten(session.sessionId)
     const rest = this.withId(session.sessionId).filter((other) => other !== session)
     rest.at(-1)?.supersede(false)
     if (rest.length > 0) this.#byId.set(session.sessionId, rest)
@@ -77,7 +74,7 @@ export class SessionTable {
     }
     this.#byId.delete(sessionId)
     this.#sent.delete(sessionId)
-    this.#onForgotten(sessionId)
+    this.onForgotten(sessionId)
   }
 
   closeAll(message: string): void {

@@ -158,12 +158,10 @@ const maxWaitingLogBytes = 1 << 20
 
 /** A log that nobody waits for: neither a slow reader nor one that is gone delays a message. */
 class Log {
-  readonly #stream: Writable
   #isBroken = false
   #droppedBytes = 0
 
-  constructor(stream: Writable) {
-    this.#stream = stream
+  constructor(private readonly stream: Writable) {
     stream.on('error', this.#onError)
   }
 
@@ -172,25 +170,25 @@ class Log {
   }
 
   write(piece: Uint8Array): void {
-    if (this.#isBroken || this.#stream.destroyed) return
-    if (this.#stream.writableLength > maxWaitingLogBytes) {
+    if (this.#isBroken || this.stream.destroyed) return
+    if (this.stream.writableLength > maxWaitingLogBytes) {
       this.#droppedBytes += piece.length
       return
     }
     this.#tellDropped()
-    this.#stream.write(piece)
+    this.stream.write(piece)
   }
 
   end(): void {
-    const done = () => this.#stream.off('error', this.#onError)
-    if (this.#isBroken || this.#stream.destroyed) return void done()
+    const done = () => this.stream.off('error', this.#onError)
+    if (this.#isBroken || this.stream.destroyed) return void done()
     this.#tellDropped()
-    this.#stream.write('', done)
+    this.stream.write('', done)
   }
 
   #tellDropped(): void {
     if (this.#droppedBytes === 0) return
-    this.#stream.write(`\n[sheepdog: ${this.#droppedBytes} bytes of the agent's log were dropped]\n`)
+    this.stream.write(`\n[sheepdog: ${this.#droppedBytes} bytes of the agent's log were dropped]\n`)
     this.#droppedBytes = 0
   }
 }

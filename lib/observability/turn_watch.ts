@@ -20,7 +20,6 @@ export class TurnWatch {
   readonly #id = nextId()
   readonly #provider: AgentName
   readonly #startedMs = elapsedMs()
-  readonly #span: TurnSpan | undefined
   readonly #tools = new Map<string, OpenTool>()
 
   /** `hasReader`: its events may be iterated. */
@@ -32,22 +31,21 @@ export class TurnWatch {
 
   private constructor(
     facts: TurnFacts,
-    span: TurnSpan | undefined,
+    private readonly span: TurnSpan | undefined,
     readonly hasReader: boolean,
   ) {
     this.#provider = facts.provider
-    this.#span = span
     if (channels.turn.hasSubscribers) publish('turn', { phase: 'start', id: this.#id, ...facts })
   }
 
   /** Whether the turn's events are worth bringing to JavaScript although nobody iterates them. */
   get wantsEvents(): boolean {
-    return channels.tool.hasSubscribers || this.#span?.isRecording === true
+    return channels.tool.hasSubscribers || this.span?.isRecording === true
   }
 
   /** Variables that are added to the agent's environment. */
   get environment(): Record<string, string> {
-    return this.#span?.environment() ?? {}
+    return this.span?.environment() ?? {}
   }
 
   onEvent(event: AgentEvent): void {
@@ -57,13 +55,13 @@ export class TurnWatch {
       case 'tool_end':
         return this.#endTool(event.id, event)
       case 'retry':
-        return this.#span?.onRetry(event.message, event.until)
+        return this.span?.onRetry(event.message, event.until)
     }
   }
 
   end(result: TurnResult | undefined, error: Error | undefined): void {
     for (const toolCallId of [...this.#tools.keys()]) this.#endTool(toolCallId, undefined)
-    this.#span?.end(result ?? (error as { result?: TurnResult } | undefined)?.result, error)
+    this.span?.end(result ?? (error as { result?: TurnResult } | undefined)?.result, error)
     if (!channels.turn.hasSubscribers) return
     const durationMs = elapsedMs() - this.#startedMs
     publish('turn', { phase: 'end', id: this.#id, provider: this.#provider, durationMs, result, error })
@@ -73,7 +71,7 @@ export class TurnWatch {
     // A second start is the same call, told again.
     if (this.#tools.has(toolCallId)) return
     const id = nextId()
-    const endSpan = this.#span?.startTool(name, toolCallId)
+    const endSpan = this.span?.startTool(name, toolCallId)
     this.#tools.set(toolCallId, { id, name, startedMs: elapsedMs(), endSpan })
     if (channels.tool.hasSubscribers)
       publish('tool', { phase: 'start', id, turn: this.#id, toolCallId, name, input })

@@ -14,15 +14,12 @@ interface Waiting {
 const nothing = new Uint8Array()
 
 export class StdinQueue {
-  readonly #process: NativeProcess
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
   #isOpen = true
   #flushing: Promise<void> | undefined
 
-  constructor(process: NativeProcess) {
-    this.#process = process
-  }
+  constructor(private readonly process: NativeProcess) {}
 
   /** False once the program takes no more. */
   get isOpen(): boolean {
@@ -67,7 +64,7 @@ export class StdinQueue {
   async end(): Promise<void> {
     await this.#flushing
     this.#isOpen = false
-    this.#process.endStdin()
+    this.process.endStdin()
   }
 
   async #flush(): Promise<void> {
@@ -97,7 +94,7 @@ export class StdinQueue {
     const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
     for (let at = 0; at < bytes.length && this.#isOpen; at += BATCH_BYTES) {
       const piece = bytes.subarray(at, at + BATCH_BYTES)
-      this.#isOpen = await settle(this.#process.writeStdin(piece))
+      this.#isOpen = await settle(this.process.writeStdin(piece))
     }
     return this.#isOpen
   }

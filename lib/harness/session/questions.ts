@@ -18,43 +18,35 @@ interface Asked {
 
 /** Hands the agent's questions to the handlers, each with a signal of its own. */
 export class Questions implements Reader {
-  readonly #session: NativeSession
-  readonly #channel: number
-  readonly #handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>
   readonly #open = new Map<string, AbortController>()
-  readonly #told: { onStop(): void; onOver(): void; onMisuse(error: Error): void }
 
   constructor(
-    session: NativeSession,
-    channel: number,
-    handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>,
-    told: { onStop(): void; onOver(): void; onMisuse(error: Error): void },
+    private readonly session: NativeSession,
+    private readonly channel: number,
+    private readonly handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>,
+    private readonly told: { onStop(): void; onOver(): void; onMisuse(error: Error): void },
   ) {
-    this.#session = session
-    this.#channel = channel
-    this.#handlers = handlers
-    this.#told = told
     attach(channel, this)
   }
 
   onBlock(block: Block): void {
-    release(this.#channel, block.weight)
+    release(this.channel, block.weight)
     for (const line of block.text.split('\n')) {
       const said = JSON.parse(line) as Asked
       if (said.question) void this.#ask(said.question)
       if (said.elicitation) void this.#elicit(said.elicitation)
       if (said.withdrawn !== undefined) this.#withdraw(said.withdrawn)
-      if (said.stopped) this.#told.onStop()
+      if (said.stopped) this.told.onStop()
     }
   }
 
   onEnd(): void {
     for (const id of [...this.#open.keys()]) this.#withdraw(id)
-    this.#told.onOver()
+    this.told.onOver()
   }
 
   close(): void {
-    detach(this.#channel)
+    detach(this.channel)
     this.onEnd()
   }
 
@@ -62,9 +54,9 @@ export class Questions implements Reader {
     const { id } = question
     await this.#handle(
       id,
-      async (signal) => this.#handlers.onPermission?.(question, { signal }),
-      (answer) => this.#session.answer(id, ...toWord(answer)),
-      (problem) => this.#session.answer(id, 'reject', false, problem),
+      async (signal) => this.handlers.onPermission?.(question, { signal }),
+      (answer) => this.session.answer(id, ...toWord(answer)),
+      (problem) => this.session.answer(id, 'reject', false, problem),
     )
   }
 
@@ -72,9 +64,9 @@ export class Questions implements Reader {
     const { id } = request
     await this.#handle(
       id,
-      async (signal) => this.#handlers.onElicitation?.(request, { signal }),
-      (answer) => this.#session.elicited(id, ...readElicitationAnswer(answer)),
-      (problem) => this.#session.elicited(id, 'cancel', undefined, problem),
+      async (signal) => this.handlers.onElicitation?.(request, { signal }),
+      (answer) => this.session.elicited(id, ...readElicitationAnswer(answer)),
+      (problem) => this.session.elicited(id, 'cancel', undefined, problem),
     )
   }
 
@@ -96,7 +88,7 @@ export class Questions implements Reader {
         give(answer)
       } catch (error) {
         refuse((error as Error).message)
-        this.#told.onMisuse(error as Error)
+        this.told.onMisuse(error as Error)
       }
     } catch (error) {
       refuse(error instanceof Error ? error.message : String(error))
