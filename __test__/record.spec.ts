@@ -94,6 +94,23 @@ describe('a run on record', () => {
     await expect(run('true', [], { record: records, maxRecordBytes: 0 })).rejects.toThrow(/^maxRecordBytes: /)
   })
 
+  it('leaves no folder whose beginning could not be written', async () => {
+    const folder = join(records, 'no-room')
+    const index = JSON.stringify(join(import.meta.dirname, '../index.js'))
+    const code = `require(${index}).run('true', [], { record: process.argv[1] }).catch(({ code }) => console.log(code))`
+    const { stdout } = await run('sh', [
+      '-c',
+      'ulimit -f 0; exec "$@"',
+      'sh',
+      process.execPath,
+      '-e',
+      code,
+      folder,
+    ])
+    expect(stdout).toBe('PROCESS_SPAWN_FAILED\n')
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   it('goes on without a record that is taken away, and says so', async () => {
     const go = join(records, 'go')
     const script = `echo one; until [ -e ${go} ]; do sleep 0.01; done; echo two`

@@ -24,7 +24,13 @@ pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error
         Place::Within(parent, below) => (parent.path().join(below), parent.make_below(below)),
     };
     let folder = folder.map_err(|error| unwritable(&path, &error))?;
-    write_json(&folder, "run.json", start).map_err(|error| unwritable(folder.path(), &error))?;
+    write_json(&folder, "run.json", start).map_err(|error| {
+        if let Place::Below(_) = spec.place {
+            // It is empty, and no record that a reader would find.
+            let _ = std::fs::remove_dir(folder.path());
+        }
+        unwritable(folder.path(), &error)
+    })?;
     Ok(folder)
 }
 
