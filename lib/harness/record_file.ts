@@ -9,46 +9,62 @@ import type { AgentUsage } from './result'
 
 const mostJsonBytes = 64 << 20
 
-/** Content of `run.json`. */
-export interface RecordStart {
-  kind?: string
-  name?: string | null
-  provider?: string
-  prompt?: string
-  command?: string
-  args?: string[]
-  model?: string | null
-  cwd?: string | null
-  resume?: string | null
-  startedAtMs?: number
-  host?: { pid?: number; id?: string }
+/** Type of a value in a file; a list has one type of items. */
+type Shape = keyof Values | readonly [Shape] | { readonly [name: string]: Shape }
+
+interface Values {
+  string: string
+  number: number
+  boolean: boolean
+  any: unknown
+  error: { code: string; message: string; kind?: string }
+  /** A part of the figures would look like all of them. The usage of a program is its processor time. */
+  usage: TokenUsage & Pick<AgentUsage, 'costUsd'>
 }
+
+/** A value of a shape as it is read: a damaged file, or one of another version, may lack each field. */
+type Read<S> = S extends keyof Values
+  ? Values[S]
+  : S extends readonly [infer Item]
+    ? Read<Item>[]
+    : { -readonly [Name in keyof S]?: Read<S[Name]> }
+
+/** Content of `run.json`. */
+export type RecordStart = Read<typeof startShape>
+
+const startShape = {
+  kind: 'string',
+  name: 'string',
+  provider: 'string',
+  prompt: 'string',
+  command: 'string',
+  args: ['string'],
+  model: 'string',
+  cwd: 'string',
+  resume: 'string',
+  startedAtMs: 'number',
+  host: { pid: 'number', id: 'string' },
+} as const satisfies Shape
 
 /** Content of `end.json`. */
-export interface RecordEnd {
-  endedAtMs?: number
-  durationMs?: number
-  ok?: boolean
-  /** Prompts of a session that failed. */
-  failedPrompts?: number
-  /** Error of the last one. */
-  lastFailure?: RecordEnd['error']
-  exitCode?: number | null
-  signal?: string | null
-  error?: { code: string; message: string; kind?: string } | null
-  record?: { problem?: string }
-  /** Usage of all prompts of a session, or of a turn that has no result. */
-  usage?: RecordUsage
-  result?: {
-    text?: string
-    structured?: unknown
-    model?: string
-    attempts?: number
-    usage?: RecordUsage
-  } | null
-}
+export type RecordEnd = Read<typeof endShape>
 
-type RecordUsage = TokenUsage & Pick<AgentUsage, 'costUsd'>
+const endShape = {
+  endedAtMs: 'number',
+  durationMs: 'number',
+  ok: 'boolean',
+  /** Prompts of a session that failed. */
+  failedPrompts: 'number',
+  /** Error of the last one. */
+  lastFailure: 'error',
+  exitCode: 'number',
+  signal: 'string',
+  error: 'error',
+  record: { problem: 'string' },
+  /** Usage of all prompts of a session, or of a turn that has no result. */
+  usage: 'usage',
+  result: { text: 'string', structured: 'any', model: 'string', attempts: 'number', usage: 'usage' },
+} as const satisfies Shape
 
 /** Content of `race.json`: all entries of the race that a turn took part in. */
 export interface RecordedRace {
@@ -113,54 +129,30 @@ async function readJson(path: string): Promise<unknown> {
 
 /** `undefined`: the folder has no beginning, or one that is damaged. `start`: the beginning, if it was read before. */
 export async function readRecord(folder: string, start?: RecordStart): Promise<RecordFiles | undefined> {
-  start ??= fitting(await readJson(join(folder, 'run.json')), startShape) as RecordStart | undefined
+  start ??= fitting(await readJson(join(folder, 'run.json')), startShape)
   // The end is read last: a run whose end is missing had none when its host was looked for.
-  return start && { start, end: endOf(await readJson(join(folder, 'end.json'))) }
+  return start && { start, end: fitting(await readJson(join(folder, 'end.json')), endShape) }
 }
 
-/** Type of a value in a file; a list has one type of items. */
-type Shape = 'string' | 'number' | 'boolean' | 'any' | readonly [Shape] | { readonly [name: string]: Shape }
-
-const startShape = {
-  kind: 'string',
-  name: 'string',
-  provider: 'string',
-  prompt: 'string',
-  command: 'string',
-  args: ['string'],
-  model: 'string',
-  cwd: 'string',
-  resume: 'string',
-  startedAtMs: 'number',
-  host: { pid: 'number', id: 'string' },
-} as const satisfies Record<keyof RecordStart, Shape>
-
-const usageShape = {
-  inputTokens: 'number',
-  outputTokens: 'number',
-  cachedInputTokens: 'number',
-  costUsd: 'number',
-} as const satisfies Record<keyof RecordUsage, Shape>
-
-const errorShape = { code: 'string', message: 'string', kind: 'string' } as const satisfies Shape
-
-const endShape = {
-  endedAtMs: 'number',
-  durationMs: 'number',
-  ok: 'boolean',
-  failedPrompts: 'number',
-  lastFailure: errorShape,
-  exitCode: 'number',
-  signal: 'string',
-  error: errorShape,
-  record: { problem: 'string' },
-  usage: usageShape,
-  result: { text: 'string', structured: 'any', model: 'string', attempts: 'number', usage: usageShape },
-} as const satisfies Record<keyof RecordEnd, Shape>
-
-/** The value without fields of other types, which a damaged file or one of another version may have. */
+/** The value without fields of other types. */
+function fitting<const S extends Shape>(value: unknown, shape: S): Read<S> | undefined
 function fitting(value: unknown, shape: Shape): unknown {
   if (shape === 'any') return value
+  if (shape === 'error') {
+    const error = fitting(value, { code: 'string', message: 'string', kind: 'string' })
+    return error && { code: '', message: '', ...error }
+  }
+  if (shape === 'usage') {
+    const figure = 'number'
+    const usage = fitting(value, {
+      inputTokens: figure,
+      outputTokens: figure,
+      cachedInputTokens: figure,
+      costUsd: figure,
+    })
+    const isWhole = tokens.every((name) => usage?.[name] !== undefined)
+    return isWhole ? usage : undefined
+  }
   if (shape === 'number') return isFigure(value) ? value : undefined
   if (typeof shape === 'string') return typeof value === shape ? value : undefined
   const items = (given: unknown[]) =>
@@ -183,17 +175,6 @@ function isFigure(value: unknown): value is number {
 const mostFigure = 8.64e15
 
 const isList = (shape: object): shape is readonly [Shape] => Array.isArray(shape)
-
-function endOf(value: unknown): RecordEnd | undefined {
-  const end = fitting(value, endShape) as RecordEnd | undefined
-  for (const name of ['error', 'lastFailure'] as const)
-    if (end?.[name])
-      end[name] = { ...end[name], code: end[name].code ?? '', message: end[name].message ?? '' }
-  // A part of the figures would look like all of them. The usage of a program is its processor time.
-  for (const holder of [end, end?.result])
-    if (holder?.usage && !tokens.every((name) => holder.usage?.[name] !== undefined)) delete holder.usage
-  return end
-}
 
 const tokens = ['inputTokens', 'outputTokens', 'cachedInputTokens'] as const
 
