@@ -194,31 +194,19 @@ export type McpAuthHandler = (
 
 /** @internal The dialogs, each as the form that `elicit` shows. */
 export function sessionUi(elicit: SessionUiApi['elicitation']): SessionUiApi {
+  /** The value of a form of one field; null when the form is not accepted. */
+  const ask = async <T>(message: string, name: string, field: ElicitationSchemaField): Promise<T | null> => {
+    const requestedSchema = { type: 'object' as const, properties: { [name]: field }, required: [name] }
+    const { action, content } = await elicit({ message, requestedSchema })
+    return action === 'accept' ? ((content?.[name] as T | undefined) ?? null) : null
+  }
   return {
     elicitation: elicit,
-    confirm: async (message) => {
-      const requestedSchema = formOf('confirmed', { type: 'boolean', default: true })
-      const { action, content } = await elicit({ message, requestedSchema })
-      return action === 'accept' && content?.confirmed === true
-    },
-    select: async (message, options) => {
-      const requestedSchema = formOf('selection', { type: 'string', enum: options })
-      const { action, content } = await elicit({ message, requestedSchema })
-      return action === 'accept' ? ((content?.selection as string | undefined) ?? null) : null
-    },
-    input: async (message, options) => {
-      const { action, content } = await elicit({
-        message,
-        requestedSchema: formOf('value', inputField(options)),
-      })
-      return action === 'accept' ? ((content?.value as string | undefined) ?? null) : null
-    },
+    confirm: async (message) =>
+      (await ask(message, 'confirmed', { type: 'boolean', default: true })) === true,
+    select: (message, options) => ask(message, 'selection', { type: 'string', enum: options }),
+    input: async (message, options) => ask(message, 'value', inputField(options)),
   }
-}
-
-/** A form of one field. */
-function formOf(name: string, field: ElicitationSchemaField): ElicitationSchema {
-  return { type: 'object', properties: { [name]: field }, required: [name] }
 }
 
 function inputField({ title, description, ...rest }: UiInputOptions = {}): ElicitationSchemaField {

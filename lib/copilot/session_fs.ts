@@ -160,21 +160,20 @@ function fault(error: unknown): SessionFsError {
 }
 
 /** Nothing when it worked, else the fault. */
-function doing(operation: () => Promise<void>): Promise<SessionFsError | undefined> {
-  return getting(
-    async () => void (await operation()),
-    (error) => error,
-  )
+async function doing(operation: () => Promise<void>): Promise<SessionFsError | undefined> {
+  const done = async () => (await operation(), {})
+  return (await getting({}, done)).error
 }
 
-async function getting<T, F>(
+/** Answer of the operation. When it fails: `instead`, with the fault. */
+async function getting<T extends object>(
+  instead: T,
   operation: () => Promise<T>,
-  failed: (error: SessionFsError) => F,
-): Promise<T | F> {
+): Promise<T & { error?: SessionFsError }> {
   try {
     return await operation()
   } catch (error) {
-    return failed(fault(error))
+    return { ...instead, error: fault(error) }
   }
 }
 
@@ -186,36 +185,27 @@ export function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHa
   }
   return {
     readFile: ({ path }) =>
-      getting(
-        async () => ({ content: await provider.readFile(path) }),
-        (error) => ({ content: '', error }),
-      ),
+      getting({ content: '' }, async () => ({ content: await provider.readFile(path) })),
     writeFile: ({ path, content, mode }) => doing(() => provider.writeFile(path, content, mode)),
     appendFile: ({ path, content, mode }) => doing(() => provider.appendFile(path, content, mode)),
-    exists: ({ path }) =>
-      getting(
-        async () => ({ exists: await provider.exists(path) }),
-        () => ({ exists: false }),
-      ),
-    stat: ({ path }) =>
-      getting(
-        async () => provider.stat(path),
-        (error) => {
-          const now = new Date().toISOString()
-          return { isFile: false, isDirectory: false, size: 0, mtime: now, birthtime: now, error }
-        },
-      ),
+    async exists({ path }) {
+      const { exists } = await getting({ exists: false }, async () => ({
+        exists: await provider.exists(path),
+      }))
+      return { exists }
+    },
+    stat({ path }) {
+      const now = new Date().toISOString()
+      const nothing = { isFile: false, isDirectory: false, size: 0, mtime: now, birthtime: now }
+      return getting(nothing, async () => provider.stat(path))
+    },
     mkdir: ({ path, recursive, mode }) => doing(() => provider.mkdir(path, recursive ?? false, mode)),
     readdir: ({ path }) =>
-      getting(
-        async () => ({ entries: await provider.readdir(path) }),
-        (error) => ({ entries: [] as string[], error }),
-      ),
+      getting({ entries: [] as string[] }, async () => ({ entries: await provider.readdir(path) })),
     readdirWithTypes: ({ path }) =>
-      getting(
-        async () => ({ entries: await provider.readdirWithTypes(path) }),
-        (error) => ({ entries: [] as SessionFsReaddirWithTypesEntry[], error }),
-      ),
+      getting({ entries: [] as SessionFsReaddirWithTypesEntry[] }, async () => ({
+        entries: await provider.readdirWithTypes(path),
+      })),
     rm: ({ path, recursive, force }) => doing(() => provider.rm(path, recursive ?? false, force ?? false)),
     rename: ({ src, dest }) => doing(() => provider.rename(src, dest)),
     sqliteQuery: async ({ queryType, query, params }) =>
