@@ -55,7 +55,7 @@ export class Responder {
   constructor(
     private readonly link: Link,
     private readonly sessionId: string,
-    private readonly config: SessionConfig & ResumeSessionConfig,
+    readonly config: SessionConfig & ResumeSessionConfig,
   ) {
     this.#tools = new Map()
     for (const tool of config.tools ?? []) if (tool.handler) this.#tools.set(tool.name, tool.handler)

@@ -410,8 +410,8 @@ export class CopilotSession {
   }
 
   /** @internal The session goes on over another connection. */
-  moveTo(link: Link, config: SessionConfig & ResumeSessionConfig): void {
-    const { sessionFs } = this.#responder
+  moveTo(link: Link): void {
+    const { sessionFs, config } = this.#responder
     this.#responder.close()
     this.#link = link
     this.#key = link.native.openSession(this.sessionId)

@@ -254,20 +254,20 @@ export class SessionOpener implements SessionOwner {
   /** After a crash, a session that had no turn running is brought back. */
   async reach(session: CopilotSession): Promise<void> {
     if (this.connection.isHere(session.link) || !this.connection.mayRestart) return
-    const config = this.sessions.configOf(session)
-    if (!config || !this.sessions.has(session)) return
+    if (!this.sessions.has(session)) return
     let revival = this.#reviving.get(session)
     if (!revival) {
-      revival = this.#revive(session, config).finally(() => this.#reviving.delete(session))
+      revival = this.#revive(session).finally(() => this.#reviving.delete(session))
       this.#reviving.set(session, revival)
     }
     await revival
   }
 
-  async #revive(session: CopilotSession, config: SessionConfig & ResumeSessionConfig): Promise<void> {
+  async #revive(session: CopilotSession): Promise<void> {
     const link = await this.connection.ensureStarted()
     if (session.link === link) return
-    this.sessions.move(session, link, config)
+    this.sessions.move(session, link)
+    const { config } = session.responder
     const registration = this.tokens.registrationOf(session.sessionId)
     await this.#openHistory(link, session, config, {}, { session, isAbandoned: false }, registration)
   }

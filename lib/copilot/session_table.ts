@@ -9,7 +9,6 @@ export class SessionTable {
   /** Objects of one session id, the newest last. */
   readonly #byId = new Map<string, CopilotSession[]>()
   readonly #byKey = new Map<number, CopilotSession>()
-  readonly #configs = new WeakMap<CopilotSession, AnyConfig>()
   /** Messages sent to sessions that are closed by now. */
   readonly #sent = new Map<string, number>()
 
@@ -20,14 +19,13 @@ export class SessionTable {
     const same = this.#byId.get(sessionId) ?? []
     for (const other of same) other.supersede(true)
     this.#byId.set(sessionId, [...same, session])
-    this.#configs.set(session, config)
     this.#byKey.set(session.key, session)
     return session
   }
 
   /** The session goes on over another connection. */
-  move(session: CopilotSession, link: Link, config: AnyConfig): void {
-    session.moveTo(link, config)
+  move(session: CopilotSession, link: Link): void {
+    session.moveTo(link)
     this.#byKey.set(session.key, session)
   }
 
@@ -45,10 +43,6 @@ export class SessionTable {
 
   has(session: CopilotSession): boolean {
     return this.withId(session.sessionId).includes(session)
-  }
-
-  configOf(session: CopilotSession): AnyConfig | undefined {
-    return this.#configs.get(session)
   }
 
   forget(session: CopilotSession): void {
