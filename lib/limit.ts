@@ -53,28 +53,17 @@ export class ConcurrencyLimit {
     )
     if (timeoutMs < 0) throw noRoom(timeoutMs)
     const place = nativeLimit(this).takePlace()
+    const late = new AbortController()
+    const stopWaiting = timeoutMs === 0 ? () => {} : onWaitedFor(timeoutMs, () => late.abort())
     try {
-      await inTime(
-        orAborted(settle(place.granted()), signal, () => aborted(signal)),
-        timeoutMs,
-      )
+      const granted = orAborted(settle(place.granted()), signal, () => aborted(signal))
+      await orAborted(granted, late.signal, () => noRoom(timeoutMs))
+      stopWaiting()
       return await work()
     } finally {
+      stopWaiting()
       place.release()
     }
-  }
-}
-
-async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  if (timeoutMs === 0) return promise
-  let stopWaiting = () => {}
-  const late = new Promise<never>((_, reject) => {
-    stopWaiting = onWaitedFor(timeoutMs, () => reject(noRoom(timeoutMs)))
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    stopWaiting()
   }
 }
 
