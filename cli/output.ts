@@ -1,5 +1,6 @@
 // stdout and stderr of the command itself: a slow reader is waited for, a reader that is gone is an event, and the live line
 // is out of the way while something is written.
+import { once } from 'node:events'
 import { showBytes } from './figure'
 import type { LiveLine } from './live'
 import { DataStream, harmless, passThrough, tell, type StreamName } from './screen'
@@ -13,10 +14,10 @@ const maxWaitingBytes = 1 << 20
 export class Output {
   readonly #live: LiveLine | undefined
   readonly #onBroken: () => void
-  readonly #waiting = new Set<() => void>()
+  /** Aborted when nobody waits for slow readers any more. */
+  readonly #hurried = new AbortController()
   readonly #errorListeners = new Map<StreamName, (error: NodeJS.ErrnoException) => void>()
   #broken: NodeJS.ErrnoException | undefined
-  #patient = true
   #leftOutBytes = 0
   readonly #data = { stdout: new DataStream('stdout'), stderr: new DataStream('stderr') }
   #mute = false
@@ -56,23 +57,16 @@ export class Output {
   async passThrough(name: StreamName, data: string | Uint8Array): Promise<void> {
     if (this.#broken) return
     const stream = process[name]
-    if (!this.#patient && stream.writableLength > maxWaitingBytes) {
+    const isHurried = this.#hurried.signal.aborted
+    if (isHurried && stream.writableLength > maxWaitingBytes) {
       this.#leftOutBytes += Buffer.byteLength(data)
       return
     }
     this.#live?.clear()
     const room = passThrough(name, data)
     this.#live?.draw()
-    if (room || !this.#patient || this.#broken) return
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        this.#waiting.delete(done)
-        stream.off('drain', done)
-        resolve()
-      }
-      this.#waiting.add(done)
-      stream.on('drain', done)
-    })
+    if (room || isHurried || this.#broken) return
+    await once(stream, 'drain', { signal: this.#hurried.signal }).catch(() => {})
   }
 
   /** A line for people. */
@@ -89,8 +83,7 @@ export class Output {
 
   /** Stops waiting for slow readers, because the command is to end. At most 1 MiB waits for them from here on. */
   hurry(): void {
-    this.#patient = false
-    for (const done of this.#waiting) done()
+    this.#hurried.abort()
   }
 
   /** Leaves the streams as they were found. Errors that still come concern nobody. */
