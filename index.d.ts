@@ -2685,90 +2685,6 @@ export interface SessionFinding {
  */
 export declare function doctor(options?: DoctorOptions): Promise<Finding[]>
 
-/** Output of an agent CLI that was recorded. */
-export interface Recorded {
-  /** Recorded stdout. */
-  stdout: string | Uint8Array
-  /** Recorded stderr. */
-  stderr?: string | undefined
-  /**
-   * Exit status of the CLI; null when a signal ended it. When `signal` is absent too, the end is
-   * unknown, and the verdict follows from the agent's own end of turn.
-   */
-  exitCode?: number | null | undefined
-  /** Name of the signal that ended the CLI; null when it exited. */
-  signal?: string | null | undefined
-}
-/** Events and verdict of a recorded run. */
-export interface Replay {
-  /** True when the turn succeeded. */
-  ok: boolean
-  /**
-   * Events of the run. When there are more than 64 MiB, the first and the last 32 MiB with a warning
-   * between them that says how much is missing.
-   */
-  events: AgentEvent[]
-  /** Result of the turn; partial when `ok` is false. */
-  result: TurnResult
-  /** Error of the turn; absent when `ok` is true. */
-  error?: {
-    /** Error code, as `Harness.run` would reject with. */
-    code: string
-    /** Reason of the failure, where the code is AGENT_FAILED. */
-    kind?: AgentErrorKind
-    /** Message of the error. */
-    message: string
-  }
-}
-/** How a run ended whose output was recorded into files. */
-export interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
-  /** File with the recorded stderr. Its end is read. */
-  stderrFile?: string | undefined
-}
-/**
- * Gives events and verdict of a run whose stdout is in a file of any length. The file is read piece by
- * piece, off the JavaScript thread. `/dev/stdin` is the stdin of this process.
- *
- * @throws INVALID_OPTION for a file that cannot be read.
- *
- * @example
- * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
- */
-export declare function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay>
-/**
- * Gives events and verdict of a recorded run. Recorded text of any kind is accepted.
- *
- * @throws INVALID_OPTION when `recorded` is not a recording.
- */
-export declare function replay(provider: ProviderName, recorded: Recorded): Replay
-
-/** A record that was read from its folder. */
-export interface RecordReplay {
-  /** Content of `run.json`. */
-  start: Record<string, unknown> & {
-    /** Kind of the record: a program, a turn, one attempt of a turn, or a session. */
-    kind: 'run' | 'turn' | 'attempt' | 'session'
-  }
-  /** Content of `end.json`; null when there is none. */
-  end: Record<string, unknown> | null
-  /**
-   * Reason why there is no `end.json`. `"running"`: the run goes on. `"host-gone"`: its host process
-   * was killed. `"elsewhere"`: its host belongs to another machine, boot or container.
-   */
-  unfinished: 'running' | 'host-gone' | 'elsewhere' | null
-  /**
-   * Events and verdict of a turn, computed again from the agent's output; null for a session and for a
-   * run of another program.
-   */
-  turn: Replay | null
-}
-/**
- * Reads the folder of a record.
- *
- * @throws INVALID_OPTION when the folder holds no record.
- */
-export declare function replayRecord(folder: string): Promise<RecordReplay>
-
 declare const states: readonly ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere']
 /**
  * State of a recorded run. `"failed"`: the turn failed, or the program's exit status is not 0. `"killed"`:
@@ -2880,6 +2796,89 @@ export declare function pruneRuns(
   folder: string,
   options: PruneRunsOptions,
 ): Promise<{ runs: number; bytes: number; problems?: string[] }>
+
+/** Output of an agent CLI that was recorded. */
+export interface Recorded {
+  /** Recorded stdout. */
+  stdout: string | Uint8Array
+  /** Recorded stderr. */
+  stderr?: string | undefined
+  /**
+   * Exit status of the CLI; null when a signal ended it. When `signal` is absent too, the end is
+   * unknown, and the verdict follows from the agent's own end of turn.
+   */
+  exitCode?: number | null | undefined
+  /** Name of the signal that ended the CLI; null when it exited. */
+  signal?: string | null | undefined
+}
+/** Events and verdict of a recorded run. */
+export interface Replay {
+  /** True when the turn succeeded. */
+  ok: boolean
+  /**
+   * Events of the run. When there are more than 64 MiB, the first and the last 32 MiB with a warning
+   * between them that says how much is missing.
+   */
+  events: AgentEvent[]
+  /** Result of the turn; partial when `ok` is false. */
+  result: TurnResult
+  /** Error of the turn; absent when `ok` is true. */
+  error?: {
+    /** Error code, as `Harness.run` would reject with. */
+    code: string
+    /** Reason of the failure, where the code is AGENT_FAILED. */
+    kind?: AgentErrorKind
+    /** Message of the error. */
+    message: string
+  }
+}
+/** How a run ended whose output was recorded into files. */
+export interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
+  /** File with the recorded stderr. Its end is read. */
+  stderrFile?: string | undefined
+}
+/** A record that was read from its folder. */
+export interface RecordReplay {
+  /** Content of `run.json`. */
+  start: Record<string, unknown> & {
+    /** Kind of the record: a program, a turn, one attempt of a turn, or a session. */
+    kind: 'run' | 'turn' | 'attempt' | 'session'
+  }
+  /** Content of `end.json`; null when there is none. */
+  end: Record<string, unknown> | null
+  /**
+   * Reason why there is no `end.json`. `"running"`: the run goes on. `"host-gone"`: its host process
+   * was killed. `"elsewhere"`: its host belongs to another machine, boot or container.
+   */
+  unfinished: 'running' | 'host-gone' | 'elsewhere' | null
+  /**
+   * Events and verdict of a turn, computed again from the agent's output; null for a session and for a
+   * run of another program.
+   */
+  turn: Replay | null
+}
+/**
+ * Gives events and verdict of a run whose stdout is in a file of any length. The file is read piece by
+ * piece, off the JavaScript thread. `/dev/stdin` is the stdin of this process.
+ *
+ * @throws INVALID_OPTION for a file that cannot be read.
+ *
+ * @example
+ * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
+ */
+export declare function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay>
+/**
+ * Gives events and verdict of a recorded run. Recorded text of any kind is accepted.
+ *
+ * @throws INVALID_OPTION when `recorded` is not a recording.
+ */
+export declare function replay(provider: ProviderName, recorded: Recorded): Replay
+/**
+ * Reads the folder of a record.
+ *
+ * @throws INVALID_OPTION when the folder holds no record.
+ */
+export declare function replayRecord(folder: string): Promise<RecordReplay>
 
 /**
  * Runs a coding-agent CLI as a function.

@@ -36,7 +36,6 @@ export type { PromptPart } from './harness/session/prompt'
 export type { ProtocolClient, ServeOptions } from './harness/face'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
-export { replayRecord, type RecordReplay } from './harness/record'
 export {
   listRuns,
   pruneRuns,
@@ -45,7 +44,7 @@ export {
   type RunState,
   type RunSummary,
 } from './harness/recorded_runs'
-export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
+export * from './harness/replay'
 
 /** One for this JavaScript environment: its turns end with it. */
 const host = new native.AgentHost()

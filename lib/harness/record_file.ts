@@ -4,7 +4,8 @@ import { lstat, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toJson } from '../json'
 import type { TokenUsage } from '../usage'
-import { unfinishedOf } from './record'
+import { native } from '../native'
+import type { RecordReplay } from './replay'
 import type { AgentUsage } from './result'
 
 const mostJsonBytes = 64 << 20
@@ -206,6 +207,11 @@ export async function readRace(folder: string): Promise<RecordedEntry[] | null> 
 
 export async function writeRace(folder: string, race: RecordedRace): Promise<void> {
   await writeFile(join(folder, 'race.json'), toJson('race', race), { flag: 'wx', mode: 0o600 })
+}
+
+/** Why a record without an end has none, by its `run.json`. */
+function unfinishedOf(start: RecordStart): NonNullable<RecordReplay['unfinished']> {
+  return native.recordUnfinished(start.host?.id ?? '') as NonNullable<RecordReplay['unfinished']>
 }
 
 /** Attempts count as runs: they are processes. */

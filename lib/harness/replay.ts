@@ -1,6 +1,7 @@
 import { check, checkOptions } from '../option'
 import { callSite } from '../call-site'
 import { settle, invalidOptions } from '../error'
+import { absolutePath } from '../host'
 import { native } from '../native'
 import type { AgentEvent } from './event'
 import { checkHarnessOptions, type ProviderName } from './request'
@@ -49,6 +50,27 @@ export interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
   stderrFile?: string
 }
 
+/** A record that was read from its folder. */
+export interface RecordReplay {
+  /** Content of `run.json`. */
+  start: Record<string, unknown> & {
+    /** Kind of the record: a program, a turn, one attempt of a turn, or a session. */
+    kind: 'run' | 'turn' | 'attempt' | 'session'
+  }
+  /** Content of `end.json`; null when there is none. */
+  end: Record<string, unknown> | null
+  /**
+   * Reason why there is no `end.json`. `"running"`: the run goes on. `"host-gone"`: its host process
+   * was killed. `"elsewhere"`: its host belongs to another machine, boot or container.
+   */
+  unfinished: 'running' | 'host-gone' | 'elsewhere' | null
+  /**
+   * Events and verdict of a turn, computed again from the agent's output; null for a session and for a
+   * run of another program.
+   */
+  turn: Replay | null
+}
+
 const recordedChecks = {
   stdout: check.expected(
     'a string or a Uint8Array',
@@ -95,4 +117,16 @@ export function replay(provider: ProviderName, recorded: Recorded): Replay {
   return JSON.parse(
     native.replayRecording(provider, stdout, stderr ?? '', exitCode ?? undefined, signal ?? undefined),
   ) as Replay
+}
+
+/**
+ * Reads the folder of a record.
+ *
+ * @throws INVALID_OPTION when the folder holds no record.
+ */
+export async function replayRecord(folder: string): Promise<RecordReplay> {
+  check.name('folder', folder)
+  return JSON.parse(
+    await settle<string>(native.replayFolder(absolutePath(folder)), callSite()),
+  ) as RecordReplay
 }
