@@ -141,14 +141,15 @@ export class ToolProtocol {
         const call = { id, controller: new AbortController() }
         this.#calls.add(call)
         const either = AbortSignal.any([signal, call.controller.signal])
-        const ended = once(() => this.onCall(false))
+        const ended = () => {
+          if (this.#calls.delete(call)) this.onCall(false)
+        }
         either.addEventListener('abort', ended, { once: true })
         this.onCall(true)
         try {
           return result(await this.#call(tool, params.arguments ?? {}, callId, either))
         } finally {
           ended()
-          this.#calls.delete(call)
         }
       }
       default:
@@ -186,14 +187,6 @@ function problemsOf(tool: Tool, input: unknown): string[] {
   return schema === undefined
     ? []
     : native.schemaProblems(toJson('parameters', schema), toJson('arguments', input, finite))
-}
-
-function once(act: () => void): () => void {
-  let isDone = false
-  return () => {
-    if (!isDone) act()
-    isDone = true
-  }
 }
 
 function toListed(tool: Tool) {
