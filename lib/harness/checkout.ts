@@ -273,7 +273,11 @@ export class Checkout {
   /** The changes of a session: so far, or those at its end. */
   async changes(): Promise<Changes> {
     if (this.#end) return this.#end
-    if (!this.#place) throw noRepository()
+    if (!this.#place)
+      throw invalidOption(
+        'changes',
+        'the folder of this session is in no git repository, so its changes are not known',
+      )
     return toChanges(await this.#read())
   }
 
@@ -319,13 +323,6 @@ export class Checkout {
 
 function toChanges({ changes, warnings }: Read, kept?: string): Changes {
   return new Changes(changes, warnings, kept)
-}
-
-function noRepository(): SheepdogError {
-  return invalidOption(
-    'changes',
-    'the folder of this session is in no git repository, so its changes are not known',
-  )
 }
 
 /** The checkout can be written, and the objects that it borrows can be read. */

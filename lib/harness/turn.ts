@@ -130,22 +130,14 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
       this.#watched = new WatchedEvents(this.#events(over), (event) => watch.onEvent(event), over, end)
       if (!watch.hasReader) void this.#watched.return()
     }
-    try {
-      const value = await result
-      await this.#isRead()
-      watch.end(value, undefined)
-      return value
-    } catch (error) {
-      await this.#isRead()
-      watch.end(undefined, error as Error)
-      throw error
-    }
-  }
-
-  /** The last events come right behind the end; a turn waits for no observer's sake for longer. */
-  async #isRead(): Promise<void> {
-    if (!this.#watched) return
-    await Promise.race([this.#watched.isRead, pause(lastEventsMs)])
+    await over
+    // The last events come right behind the end; a turn waits for no observer's sake for longer.
+    if (this.#watched) await Promise.race([this.#watched.isRead, pause(lastEventsMs)])
+    await result.then(
+      (value) => watch.end(value, undefined),
+      (error: Error) => watch.end(undefined, error),
+    )
+    return result
   }
 
   /** The verdict would be lost. A loop over the events is awaited first, because a caller asks for the result after it. */
