@@ -1,9 +1,9 @@
 // The live line: one line at the foot of a terminal that says what a run is doing. `renderLive` is PURE; `LiveLine` is the thin
 // part that draws it, takes it away before other output, and ticks.
 import { elapsedMs, timers, variable } from '../lib/host'
-import { fstatSync } from 'node:fs'
 import { wantsColour } from './colour'
 import { showBytes, showClock, showCount } from './figure'
+import { isPipe } from './stdin'
 import { displayWidth, fitWidth, plainText } from './width'
 
 /** Facts of a run. Times are those of `elapsedMs()`. */
@@ -77,15 +77,6 @@ export function eraseLive(drawnColumns: number, columns: number): string {
   const rows = Math.max(1, Math.ceil(drawnColumns / Math.max(1, columns)))
   // On its first row, tmux takes the erasing of all that is below for that of the screen, and keeps the line in its history.
   return rows > 1 ? `\u001b[${rows - 1}A\r\u001b[J` : '\r\u001b[K'
-}
-
-function isPipe(descriptor: number): boolean {
-  try {
-    const kind = fstatSync(descriptor)
-    return kind.isFIFO() || kind.isSocket()
-  } catch {
-    return false
-  }
 }
 
 type Terminal = Pick<NodeJS.WriteStream, 'write' | 'columns' | 'on' | 'off' | 'isTTY'>

@@ -1,14 +1,17 @@
-// The part of our own stdin that a program gets.
+// Which kind of file a stream of ours is.
 import { fstatSync } from 'node:fs'
 
 /**
  * Whether somebody redirected it: a pipe, a socket or a file, and not a terminal, whose reader would be stopped for being in the
  * background.
  */
-export function isRedirected(): boolean {
+export const isRedirected = (): boolean => isPipe(0, true)
+
+/** Whether it is a pipe, a socket or, if asked, a file. */
+export function isPipe(descriptor: number, orFile = false): boolean {
   try {
-    const kind = fstatSync(0)
-    return kind.isFIFO() || kind.isSocket() || kind.isFile()
+    const kind = fstatSync(descriptor)
+    return kind.isFIFO() || kind.isSocket() || (orFile && kind.isFile())
   } catch {
     return false
   }
