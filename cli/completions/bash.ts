@@ -103,6 +103,6 @@ function fitWords(fits: Fitting | undefined): string {
   return typeof fits === 'string' ? fits : (fits ?? []).join(' ')
 }
 
-function quote(text: string): string {
+export function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

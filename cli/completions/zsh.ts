@@ -1,4 +1,5 @@
 // Completions for zsh: a function for a folder of fpath. PURE.
+import { quote } from './bash'
 import { allOptions, type Fitting, type NamedCommand, type Option } from '../command'
 
 export function zshCompletions(commands: NamedCommand[]): string {
@@ -55,8 +56,4 @@ function action(fits: Fitting | undefined): string {
 
 function escape(text: string): string {
   return text.replace(/[\\[\]:]/g, '\\$&')
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`
 }
