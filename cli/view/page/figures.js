@@ -13,6 +13,7 @@ import {
   states,
   table,
   tableRow,
+  tint,
 } from './format.js'
 
 /** `durationMs` is that of now. */
@@ -20,7 +21,7 @@ export function drawHead(run, durationMs) {
   byId('name').textContent = run.name
   byId('name').title = run.prompt ?? run.name
   byId('state').replaceChildren(sign(run.state), ` ${states[run.state][0]}`)
-  byId('state').className = `pill ${run.state}`
+  tint(byId('state'), 'pill', run.state)
   const message = [run.message, run.problem && `The record is not whole: ${run.problem}`]
     .filter(Boolean)
     .join('\n')

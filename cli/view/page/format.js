@@ -78,6 +78,12 @@ export function sign(state) {
   return shape
 }
 
+/** Gives an element the class and the colour of a state. */
+export function tint(node, kind, state) {
+  node.className = `${kind} ${state}`
+  node.style.setProperty('--tone', `var(--${state})`)
+}
+
 export const byId = (id) => document.getElementById(id)
 
 /** Says it to a screen reader. */

@@ -1,6 +1,6 @@
 // The page: the list of runs, the one that is chosen, and the news of both.
 import { Detail, get } from './detail.js'
-import { announce, byId, duration, element, sign, states, time } from './format.js'
+import { announce, byId, duration, element, sign, states, time, tint } from './format.js'
 import { isNarrow, showList, showRun } from './narrow.js'
 import { VirtualList } from './rows.js'
 import { drawSums } from './sums.js'
@@ -23,12 +23,8 @@ function drawRun(index) {
     run.state === 'lost' ? undefined : run.ending,
     time(run.startedAtMs),
   ]
-  const drawn = element(
-    'div',
-    `run ${run.state}`,
-    name,
-    element('div', 'under', words.filter(Boolean).join(' · ')),
-  )
+  const drawn = element('div', '', name, element('div', 'under', words.filter(Boolean).join(' · ')))
+  tint(drawn, 'run', run.state)
   drawn.setAttribute('role', 'option')
   drawn.setAttribute('aria-selected', `${run.id === detail.id}`)
   drawn.classList.toggle('chosen', run.id === detail.id)
