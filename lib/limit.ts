@@ -81,7 +81,6 @@ function aborted(signal: AbortSignal | undefined): SheepdogError {
 /** The check of an option that takes one. */
 export const checkLimit = check.expected('a ConcurrencyLimit', (value) => value instanceof ConcurrencyLimit)
 
-/** @internal */
 export function nativeLimit(limit: ConcurrencyLimit): NativeConcurrencyLimit {
   return natives.get(limit)!
 }

@@ -250,7 +250,6 @@ const protect: Check = (path, value) => {
   checkOptions(value, { names: protectedNames, how: check.oneOf(...protectHow) }, path)
 }
 
-/** @internal */
 export const sandboxChecks = {
   write: check.names,
   read: check.names,

@@ -110,7 +110,6 @@ const checks = optionsOf('fleet.work()', {
   signal: check.signal,
 } satisfies Checks<WorkOptions>)
 
-/** @internal */
 export function checkWorkOptions(options: WorkOptions): void {
   checkOptions(options, checks)
   if (options.queues?.length === 0) throw invalidOption('queues', 'expected at least one queue')
@@ -122,7 +121,6 @@ export function checkWorkOptions(options: WorkOptions): void {
   })
 }
 
-/** @internal */
 export function workSpec({ harness = {}, handlers, git, signal: _, ...rest }: WorkOptions): WorkSpec {
   rest satisfies Crossing<typeof rest, WorkSpec>
   return {

@@ -92,7 +92,6 @@ const programChecks = {
 
 const program = check.fields(programChecks, 'name', 'command')
 
-/** @internal */
 export function checkProvider(path: string, value: unknown): void {
   if (typeof value === 'object' && value !== null) return program(path, value)
   const names: string[] = native.providerNames()

@@ -98,7 +98,6 @@ export class Budget {
   }
 }
 
-/** @internal */
 export function nativeBudget(budget: Budget): NativeBudget {
   return natives.get(budget)!
 }

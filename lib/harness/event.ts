@@ -66,7 +66,6 @@ export function withDates(event: AgentEvent): AgentEvent {
   return { ...event, until: new Date(event.until) }
 }
 
-/** @internal */
 export function events<Event extends AgentEvent = AgentEvent>(
   source: Source,
   revive?: (event: AgentEvent) => Event,

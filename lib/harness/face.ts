@@ -47,7 +47,6 @@ const serveNames = [
 
 const serveChecks = Object.fromEntries(serveNames.map((name) => [name, openChecks[name]]))
 
-/** @internal */
 export async function serveAgent(
   defaults: HarnessOptions,
   client: ProtocolClient,

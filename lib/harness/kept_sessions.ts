@@ -24,7 +24,6 @@ type ListOptions = Pick<OpenOptions, 'cwd' | 'binary' | 'signal'> & Partial<Pick
 const { cwd, binary, signal } = openChecks
 const checks = { provider: harnessChecks.provider, cwd, binary, signal } satisfies Checks<ListOptions>
 
-/** @internal */
 export async function* keptSessions(
   defaults: HarnessOptions,
   options: ListOptions = {},

@@ -53,7 +53,6 @@ export interface TurnEnd {
   facts: string
 }
 
-/** @internal */
 export function toResult({ text, facts }: TurnEnd): TurnResult {
   const { metered, ...rest } = JSON.parse(facts) as Omit<TurnResult, 'text'> & { metered?: MeteredUsage }
   if (!metered) return { text, ...rest }

@@ -378,7 +378,6 @@ interface SessionFacts {
   record: string | null
 }
 
-/** @internal */
 export async function openSession(
   defaults: HarnessOptions,
   options: OpenOptions | undefined,

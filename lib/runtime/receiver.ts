@@ -82,7 +82,6 @@ class Refusal extends Error {
   }
 }
 
-/** @internal */
 export class FileReceiver implements Receiver {
   readonly url: string
   readonly folder: string

@@ -46,7 +46,6 @@ const checkKind: (path: string, value: unknown) => asserts value is keyof typeof
   'resource',
 )
 
-/** @internal */
 export function checkPrompt(prompt: unknown): void {
   if (typeof prompt === 'string') return
   checkParts('prompt', prompt)
