@@ -209,7 +209,7 @@ impl Children {
         let known = self.list.each(&mut |child| {
             // A process whose state can't be read may still end.
             let of_one = state_of_pid(proc, child.listed).map_or(Outlook::Ending, |state| state.outlook());
-            outlook = outlook.better(of_one);
+            outlook = outlook.max(of_one);
         });
         syscall::close(proc);
         if known { outlook } else { Outlook::Ending }

@@ -66,76 +66,53 @@ pub const STAGE_SANDBOX: u32 = 8;
 pub const STAGE_SANDBOX_PATH: u32 = 9;
 pub const STAGE_TERMINAL: u32 = 10;
 
-/// The system calls of a guard that can end a start, in a SPAWN_ERROR.
-pub const CALL_RECEIVE: u32 = 1;
-pub const CALL_SIGNALFD: u32 = 2;
-pub const CALL_PIDFD_OPEN: u32 = 3;
-pub const CALL_EPOLL_CREATE: u32 = 4;
-pub const CALL_EPOLL_CTL: u32 = 5;
-pub const CALL_MMAP: u32 = 6;
-pub const CALL_CLONE: u32 = 7;
-pub const CALL_SUBREAPER: u32 = 8;
-pub const CALL_DEATH_SIGNAL: u32 = 9;
-pub const CALL_LIST_CHILDREN: u32 = 10;
-pub const CALL_SETGROUPS: u32 = 11;
-pub const CALL_UID_MAP: u32 = 12;
-pub const CALL_GID_MAP: u32 = 13;
-pub const CALL_OPEN_PROC: u32 = 14;
-pub const CALL_MOUNT_ROOT: u32 = 15;
-pub const CALL_MOUNT_PROC: u32 = 16;
-pub const CALL_CGROUP_PROCS: u32 = 17;
-pub const CALL_CHDIR: u32 = 18;
-pub const CALL_CONTROL_TERMINAL: u32 = 19;
-pub const CALL_EXECVE: u32 = 20;
-pub const CALL_GETPPID: u32 = 21;
-pub const CALL_CREATE_RULESET: u32 = 22;
-pub const CALL_ADD_RULE: u32 = 23;
-pub const CALL_RESTRICT_SELF: u32 = 24;
-pub const CALL_NO_NEW_PRIVS: u32 = 25;
-pub const CALL_CAPSET: u32 = 26;
-pub const CALL_SECCOMP_MODE: u32 = 27;
-pub const CALL_SECCOMP: u32 = 28;
-pub const CALL_SENDMSG: u32 = 29;
-pub const CALL_OPENAT: u32 = 30;
-pub const CALL_SETPGID: u32 = 31;
-
-/// The name of a call, and the file that it is for; an empty file: none, or one that the request names. The host's alone: the guard has
-/// no room for names.
-pub const fn call_of(number: u32) -> (&'static str, &'static str) {
-    match number {
-        CALL_RECEIVE => ("recvfrom", ""),
-        CALL_SIGNALFD => ("signalfd4", ""),
-        CALL_PIDFD_OPEN => ("pidfd_open", ""),
-        CALL_EPOLL_CREATE => ("epoll_create1", ""),
-        CALL_EPOLL_CTL => ("epoll_ctl", ""),
-        CALL_MMAP => ("mmap", ""),
-        CALL_CLONE => ("clone", ""),
-        CALL_SUBREAPER => ("prctl(PR_SET_CHILD_SUBREAPER)", ""),
-        CALL_DEATH_SIGNAL => ("prctl(PR_SET_PDEATHSIG)", ""),
-        CALL_LIST_CHILDREN => ("read", "/proc/thread-self/children"),
-        CALL_SETGROUPS => ("write", "/proc/self/setgroups"),
-        CALL_UID_MAP => ("write", "/proc/self/uid_map"),
-        CALL_GID_MAP => ("write", "/proc/self/gid_map"),
-        CALL_OPEN_PROC => ("open", "/proc"),
-        CALL_MOUNT_ROOT => ("mount", "/"),
-        CALL_MOUNT_PROC => ("mount", "/proc"),
-        CALL_CGROUP_PROCS => ("write", "cgroup.procs"),
-        CALL_CHDIR => ("chdir", ""),
-        CALL_CONTROL_TERMINAL => ("ioctl(TIOCSCTTY)", ""),
-        CALL_EXECVE => ("execve", ""),
-        CALL_GETPPID => ("getppid", ""),
-        CALL_CREATE_RULESET => ("landlock_create_ruleset", ""),
-        CALL_ADD_RULE => ("landlock_add_rule", ""),
-        CALL_RESTRICT_SELF => ("landlock_restrict_self", ""),
-        CALL_NO_NEW_PRIVS => ("prctl(PR_SET_NO_NEW_PRIVS)", ""),
-        CALL_CAPSET => ("capset", ""),
-        CALL_SECCOMP_MODE => ("prctl(PR_SET_SECCOMP)", ""),
-        CALL_SECCOMP => ("seccomp", ""),
-        CALL_SENDMSG => ("sendmsg", ""),
-        CALL_OPENAT => ("openat", ""),
-        CALL_SETPGID => ("setpgid", ""),
-        _ => ("unknown", ""),
-    }
+/// Declares the calls, and the names by which the host tells of them.
+macro_rules! calls {
+    ($($call:ident = $number:literal => $name:literal, $file:literal;)*) => {
+        $(pub const $call: u32 = $number;)*
+        /// The name of a call, and the file that it is for; an empty file: none, or one that the request names. The host's alone: the
+        /// guard has no room for names.
+        pub const fn call_of(number: u32) -> (&'static str, &'static str) {
+            match number {
+                $($number => ($name, $file),)*
+                _ => ("unknown", ""),
+            }
+        }
+    };
+}
+// The system calls of a guard that can end a start, in a SPAWN_ERROR.
+calls! {
+    CALL_RECEIVE = 1 => "recvfrom", "";
+    CALL_SIGNALFD = 2 => "signalfd4", "";
+    CALL_PIDFD_OPEN = 3 => "pidfd_open", "";
+    CALL_EPOLL_CREATE = 4 => "epoll_create1", "";
+    CALL_EPOLL_CTL = 5 => "epoll_ctl", "";
+    CALL_MMAP = 6 => "mmap", "";
+    CALL_CLONE = 7 => "clone", "";
+    CALL_SUBREAPER = 8 => "prctl(PR_SET_CHILD_SUBREAPER)", "";
+    CALL_DEATH_SIGNAL = 9 => "prctl(PR_SET_PDEATHSIG)", "";
+    CALL_LIST_CHILDREN = 10 => "read", "/proc/thread-self/children";
+    CALL_SETGROUPS = 11 => "write", "/proc/self/setgroups";
+    CALL_UID_MAP = 12 => "write", "/proc/self/uid_map";
+    CALL_GID_MAP = 13 => "write", "/proc/self/gid_map";
+    CALL_OPEN_PROC = 14 => "open", "/proc";
+    CALL_MOUNT_ROOT = 15 => "mount", "/";
+    CALL_MOUNT_PROC = 16 => "mount", "/proc";
+    CALL_CGROUP_PROCS = 17 => "write", "cgroup.procs";
+    CALL_CHDIR = 18 => "chdir", "";
+    CALL_CONTROL_TERMINAL = 19 => "ioctl(TIOCSCTTY)", "";
+    CALL_EXECVE = 20 => "execve", "";
+    CALL_GETPPID = 21 => "getppid", "";
+    CALL_CREATE_RULESET = 22 => "landlock_create_ruleset", "";
+    CALL_ADD_RULE = 23 => "landlock_add_rule", "";
+    CALL_RESTRICT_SELF = 24 => "landlock_restrict_self", "";
+    CALL_NO_NEW_PRIVS = 25 => "prctl(PR_SET_NO_NEW_PRIVS)", "";
+    CALL_CAPSET = 26 => "capset", "";
+    CALL_SECCOMP_MODE = 27 => "prctl(PR_SET_SECCOMP)", "";
+    CALL_SECCOMP = 28 => "seccomp", "";
+    CALL_SENDMSG = 29 => "sendmsg", "";
+    CALL_OPENAT = 30 => "openat", "";
+    CALL_SETPGID = 31 => "setpgid", "";
 }
 
 /// Flag in the rights on a path: it must not be a link, and no link may lead to it.
@@ -221,16 +198,8 @@ pub const SCRIPT_SAMPLE_BYTES: usize = 80;
 
 /// Whether a file that the kernel can't execute may be a script, by its first bytes. bash's rule: a NUL in the first line is no text. A
 /// binary of another kind of machine has one, and a shell would execute what it takes for lines.
-pub const fn begins_as_text(start: &[u8]) -> bool {
-    let mut at = 0;
-    while at < start.len() {
-        match start.split_at(at).1 {
-            [0, ..] => return false,
-            [b'\n', ..] => return true,
-            _ => at += 1,
-        }
-    }
-    true
+pub fn begins_as_text(start: &[u8]) -> bool {
+    start.iter().find(|byte| matches!(byte, 0 | b'\n')) != Some(&0)
 }
 
 /// The strings of a body, each with its NUL.
@@ -240,12 +209,8 @@ impl<'a> Iterator for Strings<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let mut end = 0;
-        while *self.0.get(end)? != 0 {
-            end += 1;
-        }
-        let string = self.0.get(..=end)?;
-        self.0 = self.0.get(end + 1..)?;
+        let (string, rest) = self.0.split_at_checked(self.0.iter().position(|byte| *byte == 0)? + 1)?;
+        self.0 = rest;
         Some(string)
     }
 }
@@ -311,8 +276,8 @@ fn put(into: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// The prospects of a process that was sent SIGKILL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The prospects of a process that was sent SIGKILL, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outlook {
     /// It waits in the kernel for an event that may never come.
     Stuck,
@@ -320,17 +285,6 @@ pub enum Outlook {
     Ending,
     /// It is ending. The kernel takes long to free much memory.
     Dying,
-}
-
-impl Outlook {
-    /// The better of two prospects. All processes are waited for as long as one is worth it.
-    pub fn better(self, other: Outlook) -> Outlook {
-        match (self, other) {
-            (Outlook::Dying, _) | (_, Outlook::Dying) => Outlook::Dying,
-            (Outlook::Ending, _) | (_, Outlook::Ending) => Outlook::Ending,
-            (Outlook::Stuck, Outlook::Stuck) => Outlook::Stuck,
-        }
-    }
 }
 
 /// The fields of /proc/PID/stat that a guard reads: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...", and the
@@ -349,15 +303,7 @@ impl ProcessState {
 
     pub fn parse(text: &[u8]) -> Option<ProcessState> {
         // The name may contain any bytes, brackets too; the last bracket ends it.
-        let mut after_name = None;
-        let mut at = 0;
-        while let Some(byte) = text.get(at) {
-            if *byte == b')' {
-                after_name = Some(at + 2);
-            }
-            at += 1;
-        }
-        let rest = text.get(after_name?..)?;
+        let rest = text.get(text.iter().rposition(|byte| *byte == b')')? + 2..)?;
         Some(ProcessState {
             letter: *rest.first()?,
             parent: nth_number(rest, 1)?,

@@ -313,7 +313,7 @@ mod tests {
             );
         }
         assert_eq!(ProcessState::parse(b"42 (x"), None);
-        assert_eq!(Outlook::Stuck.better(Outlook::Dying), Outlook::Dying);
+        assert_eq!(Outlook::Stuck.max(Outlook::Dying), Outlook::Dying);
     }
 
     #[test]
