@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "error", &["named"]),
     ("ground", "signal", &["named"]),
     ("ground", "window", &["mpsc"]),
-    ("ground", "json", &["line"]),
+    ("ground", "json", &["line", "text"]),
     ("ground", "json_filter", &["json", "line", "text"]),
     ("ground", "text", &["line"]),
     ("ground", "random", &["hex"]),

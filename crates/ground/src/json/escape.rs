@@ -1,16 +1,13 @@
 //! PURE: decodes the text of a JSON string between its quotes.
 
+use super::pieces::{code_of, is_high, is_low, unit_at};
+use crate::text::decode;
 use std::borrow::Cow;
-
-/// As `from_utf8_lossy`, whose walk over what is valid is slow.
-pub(super) fn tolerant(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
 
 /// Half a surrogate pair, and what is no UTF-8, becomes U+FFFD.
 pub(super) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     let Some(first) = memchr::memchr(b'\\', inner) else {
-        return tolerant(inner);
+        return decode(inner);
     };
     let mut plain = Vec::with_capacity(inner.len());
     plain.extend_from_slice(&inner[..first]);
@@ -66,17 +63,10 @@ pub(super) fn is_strict(inner: &[u8]) -> bool {
 
 /// The character whose four hexadecimal digits begin at `at`, and the place behind it.
 fn unicode_escape(inner: &[u8], at: usize) -> (char, usize) {
-    let unit = |from: usize| {
-        let digits = std::str::from_utf8(inner.get(from..from + 4)?).ok()?;
-        u32::from_str_radix(digits, 16).ok()
+    let (code, next) = match (unit_at(inner, at - 2), unit_at(inner, at + 4)) {
+        (Some(high), Some(low)) if is_high(high) && is_low(low) => (code_of(high, low), at + 10),
+        (Some(unit), _) => (unit, at + 4),
+        (None, _) => return (char::REPLACEMENT_CHARACTER, at),
     };
-    let Some(high) = unit(at) else { return (char::REPLACEMENT_CHARACTER, at) };
-    if (0xD800..0xDC00).contains(&high)
-        && inner.get(at + 4..at + 6) == Some(b"\\u")
-        && let Some(low) = unit(at + 6).filter(|low| (0xDC00..0xE000).contains(low))
-    {
-        let character = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
-        return (character.unwrap_or(char::REPLACEMENT_CHARACTER), at + 10);
-    }
-    (char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), at + 4)
+    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), next)
 }

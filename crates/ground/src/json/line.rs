@@ -6,12 +6,13 @@
 //! line: it can be asked for a text, a number or fields. A value of an unexpected type counts as absent, because no type of a
 //! recorded line is trusted. Looking needs no recursion, so no nesting is too deep.
 
-use super::escape::{is_strict, tolerant, unescape};
+use super::escape::{is_strict, unescape};
 use super::grammar;
 use super::pieces::has_mark;
 use super::strict::strict;
 use super::token::{self, Unusual};
 use crate::line::without_mark;
+use crate::text::decode;
 use serde_json::{Number, Value};
 use std::borrow::Cow;
 
@@ -288,7 +289,7 @@ impl<'a> Json<'a> {
 
     /// The value as it stands, as text.
     pub fn raw(self) -> Cow<'a, str> {
-        tolerant(self.text)
+        decode(self.text)
     }
 
     /// Builds the value, with the replacements of [`read`](super::read).

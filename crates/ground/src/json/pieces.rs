@@ -56,21 +56,21 @@ fn read_at(text: &[u8], at: usize) -> (usize, Option<char>) {
 }
 
 /// The character of a pair.
-fn code_of(high: u32, low: u32) -> u32 {
+pub(super) fn code_of(high: u32, low: u32) -> u32 {
     0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 }
 
 /// The number of an escape `\uXXXX` that begins there.
-fn unit_at(text: &[u8], at: usize) -> Option<u32> {
+pub(super) fn unit_at(text: &[u8], at: usize) -> Option<u32> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-fn is_high(unit: u32) -> bool {
+pub(super) fn is_high(unit: u32) -> bool {
     (0xD800..0xDC00).contains(&unit)
 }
 
-fn is_low(unit: u32) -> bool {
+pub(super) fn is_low(unit: u32) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
