@@ -56,9 +56,15 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Pieces<B> {
         Pieces { inner, state: State::Unread, bytes: 0 }
     }
 
-    /// `None`: the inner body is at its end.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        loop {
+    /// The next piece that the search lets pass. `look` is shown each piece before it, and the end of the inner body as `None`.
+    /// An error without a cause: the search has found something that may not pass, and the body is over.
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        search: &mut Search,
+        mut look: impl FnMut(Option<&[u8]>),
+    ) -> Poll<Option<Result<Frame<Bytes>, Option<BodyError>>>> {
+        while self.state != State::Over {
             if self.bytes >= Self::MOST {
                 self.bytes = 0;
                 // This task is woken again behind the others.
@@ -66,21 +72,34 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Pieces<B> {
                 return Poll::Pending;
             }
             self.state = State::UnderWay;
-            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-                // Trailers are of one connection.
+            let passed = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 Some(Ok(frame)) => {
-                    if let Ok(piece) = frame.into_data() {
-                        self.bytes = self.bytes.saturating_add(piece.len());
-                        return Poll::Ready(Some(Ok(piece)));
-                    }
+                    // Trailers are of one connection.
+                    let Ok(piece) = frame.into_data() else { continue };
+                    self.bytes = self.bytes.saturating_add(piece.len());
+                    look(Some(&piece));
+                    search.push(piece)
                 }
                 Some(Err(error)) => {
                     self.state = State::Over;
-                    return Poll::Ready(Some(Err(error.into())));
+                    return Poll::Ready(Some(Err(Some(error.into()))));
                 }
-                None => return Poll::Ready(None),
+                None => {
+                    self.state = State::Over;
+                    look(None);
+                    search.end()
+                }
+            };
+            match passed {
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+                Err(Found) => {
+                    self.state = State::Over;
+                    return Poll::Ready(Some(Err(None)));
+                }
             }
         }
+        Poll::Ready(None)
     }
 
     /// Whether nothing comes any more. The end of the inner body is not that: bytes of it may be held back.
@@ -112,21 +131,6 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Asked<B> {
             }
         }));
     }
-
-    /// The body is over. The rest that was held back, which may be a placeholder.
-    fn end(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
-        self.pieces.state = State::Over;
-        match self.search.end() {
-            Ok(rest) => (!rest.is_empty()).then(|| Ok(Frame::data(rest))),
-            Err(Found) => Some(Err(self.leak())),
-        }
-    }
-
-    fn leak(&mut self) -> BodyError {
-        self.pieces.state = State::Over;
-        self.leaks.store(true, Ordering::Release);
-        "the body holds a placeholder of another host".into()
-    }
 }
 
 impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
@@ -141,20 +145,17 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
             ready!(waits.as_mut().poll(context));
             self.waits = None;
         }
-        while self.pieces.state != State::Over {
-            let piece = match ready!(self.pieces.poll(context)) {
-                Some(Ok(piece)) => piece,
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(self.end()),
-            };
-            lock(&self.text).push(&piece);
-            match self.search.push(piece) {
-                Ok(piece) if piece.is_empty() => {}
-                Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Err(Found) => return Poll::Ready(Some(Err(self.leak()))),
+        let Asked { pieces, search, text, leaks, .. } = &mut *self;
+        let passed = ready!(pieces.poll(context, search, |piece| {
+            if let Some(piece) = piece {
+                lock(text).push(piece);
             }
-        }
-        Poll::Ready(None)
+        }));
+        let leaked = || {
+            leaks.store(true, Ordering::Release);
+            "the body holds a placeholder of another host".into()
+        };
+        Poll::Ready(passed.map(|passed| passed.map_err(|error| error.unwrap_or_else(leaked))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -194,30 +195,16 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B>
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        while self.pieces.state != State::Over {
-            let piece = match ready!(self.pieces.poll(context)) {
-                Some(Ok(piece)) => piece,
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => {
-                    self.pieces.state = State::Over;
-                    if let Some(passing) = &mut self.passing {
-                        passing.end(true);
-                    }
-                    // A secret is replaced, and never refused.
-                    let rest = self.search.end().unwrap_or_default();
-                    return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))));
-                }
-            };
-            if let Some(passing) = &mut self.passing {
-                passing.push(&piece);
-            }
-            match self.search.push(piece) {
-                Ok(piece) if piece.is_empty() => {}
-                Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Err(Found) => self.pieces.state = State::Over,
-            }
-        }
-        Poll::Ready(None)
+        let Answered { pieces, search, passing, .. } = &mut *self;
+        let passed = ready!(pieces.poll(context, search, |piece| match (&mut *passing, piece) {
+            (Some(passing), Some(piece)) => passing.push(piece),
+            (Some(passing), None) => passing.end(true),
+            (None, _) => {}
+        }));
+        // A secret is replaced, and never refused.
+        Poll::Ready(
+            passed.and_then(|passed| passed.map_or_else(|error| error.map(Err), |frame| Some(Ok(frame)))),
+        )
     }
 
     fn is_end_stream(&self) -> bool {
