@@ -20,15 +20,7 @@ impl Filter {
     }
 
     pub(super) fn takes_any(&self, is_over: bool) -> bool {
-        const ALL: [JobState; 6] = [
-            JobState::Queued,
-            JobState::Running,
-            JobState::Done,
-            JobState::Failed,
-            JobState::Cancelled,
-            JobState::Dead,
-        ];
-        ALL.into_iter().any(|state| state.is_over() == is_over && self.takes(state))
+        JobState::ALL.into_iter().any(|state| state.is_over() == is_over && self.takes(state))
     }
 
     pub(super) fn has_labels(&self) -> bool {

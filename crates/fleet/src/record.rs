@@ -4,38 +4,30 @@ use super::fault::JobFault;
 use super::run_list::RunList;
 use super::spec::JobSpec;
 use agents::harness::Usage;
+use ground::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// State of a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    #[default]
-    Queued,
-    Running,
-    Done,
-    Failed,
-    Cancelled,
-    /// Its workers were lost as often as it may be tried.
-    Dead,
+named! {
+    /// State of a job.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum JobState {
+        #[default]
+        Queued = "queued",
+        Running = "running",
+        Done = "done",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        /// Its workers were lost as often as it may be tried.
+        Dead = "dead",
+    }
 }
 
 impl JobState {
     pub fn is_over(self) -> bool {
         !matches!(self, JobState::Queued | JobState::Running)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            JobState::Queued => "queued",
-            JobState::Running => "running",
-            JobState::Done => "done",
-            JobState::Failed => "failed",
-            JobState::Cancelled => "cancelled",
-            JobState::Dead => "dead",
-        }
     }
 }
 
