@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio_tungstenite::tungstenite::http::StatusCode;
 use wires::http::{HttpClient, HttpError};
 use wires::watch::UNFINISHED_PREFIX;
 
@@ -64,7 +65,10 @@ async fn fetch(http: &HttpClient, url: &str, path: &Path) -> Result<(), String> 
     }
     let response = http.get(url, Vec::new()).await.map_err(|error| error.to_string())?;
     let mut response = response.success().await.map_err(|error| match error {
-        HttpError::Status { status, .. } => format!("{status} {}", reason_of(status)).trim_end().to_owned(),
+        HttpError::Status { status, .. } => {
+            let known = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+            format!("{status} {}", known.unwrap_or_default()).trim_end().to_owned()
+        }
         other => other.to_string(),
     })?;
     let file = new().await.map_err(words)?;
@@ -114,23 +118,6 @@ fn file_name(url: &str) -> Result<String, &'static str> {
         name if name.contains(['/', '\0']) => Err("the URL's file name leaves its directory"),
         name if name.len() > 255 => Err("the URL's file name is too long"),
         _ => Ok(name),
-    }
-}
-
-/// The standard reason phrase of a status.
-fn reason_of(status: u16) -> &'static str {
-    match status {
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        410 => "Gone",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        _ => "",
     }
 }
 
