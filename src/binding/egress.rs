@@ -7,7 +7,6 @@ use process::{Egress, Gate, Metering, RefusedKind, Traffic};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// In a list of hosts: those that an agent's CLI needs.
@@ -80,7 +79,7 @@ fn rules(place: &str, hosts: &[String]) -> Result<Vec<Rule>, Error> {
 }
 
 impl Egress for ListedHosts {
-    fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Box<dyn Gate>, Error> {
+    fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Gate, Error> {
         let access = self.0.clone()?.access();
         let Traffic { refusals, callers, requests, .. } = traffic.clone();
         let sums = traffic.clone();
@@ -102,7 +101,13 @@ impl Egress for ListedHosts {
                     .with("errno", error.raw_os_error().unwrap_or(0))
                     .with("syscall", "listen")
             })?;
-        Ok(Box::new(ProxyGate(proxy)))
+        Ok(Gate {
+            port: proxy.port(),
+            environment: proxy.environment(),
+            redirects: proxy.redirects().to_vec(),
+            folder: proxy.folder().map(Into::into),
+            server: Box::new(proxy),
+        })
     }
 
     fn problem(&self) -> Option<Error> {
@@ -146,26 +151,5 @@ impl Egress for ListedHosts {
 impl Listed {
     fn access(self) -> Access {
         Access::new(Hosts::new(self.hosts), self.secrets, Hosts::new(self.metered))
-    }
-}
-
-#[derive(Debug)]
-struct ProxyGate(Proxy);
-
-impl Gate for ProxyGate {
-    fn port(&self) -> u16 {
-        self.0.port()
-    }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        self.0.environment()
-    }
-
-    fn redirects(&self) -> Vec<(u16, u16)> {
-        self.0.redirects().to_vec()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        self.0.folder().map(Into::into)
     }
 }

@@ -16,7 +16,7 @@ impl ListedHosts {
 }
 
 impl Egress for ListedHosts {
-    fn open(&self, _: &Traffic, _: &[(OsString, OsString)]) -> Result<Box<dyn Gate>, Error> {
+    fn open(&self, _: &Traffic, _: &[(OsString, OsString)]) -> Result<Gate, Error> {
         let problem = "this build of sheepdog was made without `sandbox.network.hosts` and `secrets`";
         Err(Error::new(ErrorCode::SandboxUnavailable, problem))
     }

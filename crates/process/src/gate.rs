@@ -14,7 +14,7 @@ pub trait Egress: Debug + Send + Sync {
     ///
     /// # Errors
     /// `INVALID_OPTION` for a wrong list of hosts, else the system's.
-    fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Box<dyn Gate>>;
+    fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Gate>;
     /// The first problem with the list of hosts, which `open` would return.
     fn problem(&self) -> Option<Error> {
         None
@@ -46,19 +46,18 @@ pub enum Metering {
 }
 
 /// The way out of one program's tree. It closes when it is dropped.
-pub trait Gate: Debug + Send + Sync {
+#[derive(Debug)]
+pub struct Gate {
     /// The TCP port on loopback.
-    fn port(&self) -> u16;
+    pub port: u16,
     /// Variables by which programs find it, and what they need to use it.
-    fn environment(&self) -> Vec<(String, String)>;
+    pub environment: Vec<(String, String)>,
     /// Ports of this machine, and the port of the gate that a connection to each of them goes to instead.
-    fn redirects(&self) -> Vec<(u16, u16)> {
-        Vec::new()
-    }
+    pub redirects: Vec<(u16, u16)>,
     /// A folder of files that the program needs to read.
-    fn folder(&self) -> Option<PathBuf> {
-        None
-    }
+    pub folder: Option<PathBuf>,
+    /// Whatever serves it, until it is dropped.
+    pub server: Box<dyn Debug + Send + Sync>,
 }
 
 /// The hosts that a sandboxed program may reach.

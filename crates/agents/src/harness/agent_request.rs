@@ -337,7 +337,7 @@ mod tests {
             &self,
             _: &Traffic,
             _: &[(std::ffi::OsString, std::ffi::OsString)],
-        ) -> ground::error::Result<Box<dyn Gate>> {
+        ) -> ground::error::Result<Gate> {
             Err(Error::new(ErrorCode::ProcessSpawnFailed, "no program is started here"))
         }
 

@@ -39,30 +39,18 @@ struct Port {
 }
 
 impl Egress for Port {
-    fn open(
-        &self,
-        _: &Traffic,
-        _: &[(std::ffi::OsString, std::ffi::OsString)],
-    ) -> Result<Box<dyn Gate>, Error> {
-        Ok(Box::new(self.clone()))
+    fn open(&self, _: &Traffic, _: &[(std::ffi::OsString, std::ffi::OsString)]) -> Result<Gate, Error> {
+        Ok(Gate {
+            port: self.gate,
+            environment: vec![("GATE".into(), self.gate.to_string())],
+            redirects: self.redirects.clone(),
+            folder: None,
+            server: Box::new(()),
+        })
     }
 
     fn local_ports(&self) -> Vec<u16> {
         self.listed.clone()
-    }
-}
-
-impl Gate for Port {
-    fn port(&self) -> u16 {
-        self.gate
-    }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        vec![("GATE".into(), self.gate.to_string())]
-    }
-
-    fn redirects(&self) -> Vec<(u16, u16)> {
-        self.redirects.clone()
     }
 }
 

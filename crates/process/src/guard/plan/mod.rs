@@ -363,7 +363,7 @@ mod tests {
                 &self,
                 _: &crate::traffic::Traffic,
                 _: &[(std::ffi::OsString, std::ffi::OsString)],
-            ) -> ground::error::Result<Box<dyn crate::gate::Gate>> {
+            ) -> ground::error::Result<crate::gate::Gate> {
                 Err(ground::error::Error::invalid_option("hosts", "none"))
             }
 

@@ -179,7 +179,7 @@ impl Terms {
         let since = ticks_now();
         let ways = ways::open(self.sandbox.as_ref(), self.traffic.clone(), &mut command)?;
         let at = Instant::now();
-        let plan = |sandbox| plan_of(&sandbox, ways.gate.as_deref(), self.cwd.as_deref());
+        let plan = |sandbox| plan_of(&sandbox, ways.gate.as_ref(), self.cwd.as_deref());
         let mut sandbox = self.sandbox.take().map(plan).transpose()?;
         let plan = sandbox.as_mut().map(|(plan, _)| plan);
         let launched = start_guard(&command, &self, plan, line);
@@ -228,7 +228,7 @@ fn start_guard(
 }
 
 /// The sandbox plan for this kernel, and the rules of its fence. Blocks.
-fn plan_of(sandbox: &Sandbox, gate: Option<&dyn Gate>, cwd: Option<&Path>) -> Result<(Plan, Rules)> {
+fn plan_of(sandbox: &Sandbox, gate: Option<&Gate>, cwd: Option<&Path>) -> Result<(Plan, Rules)> {
     let landlock = landlock_abi().map_err(|fault| no_sandbox_by(&fault, Shortfall::LANDLOCK))?;
     let asks = can_decide();
     let plan = Plan::new(&sandbox.within(cwd), landlock, asks.is_ok());
@@ -240,7 +240,7 @@ fn plan_of(sandbox: &Sandbox, gate: Option<&dyn Gate>, cwd: Option<&Path>) -> Re
     place(&mut plan, sandbox, folder)?;
     let rules = ways::rules(&plan, sandbox, folder, gate)?;
     // The program needs its files to use the gate.
-    if let Some(own) = gate.and_then(Gate::folder)
+    if let Some(own) = gate.and_then(|gate| gate.folder.clone())
         && plan.holds_reads()
     {
         plan.allow_own_folder(own);

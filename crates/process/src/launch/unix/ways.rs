@@ -22,7 +22,7 @@ const BY_TCP: (&str, &str) = ("RES_OPTIONS", "use-vc");
 pub(super) struct Ways {
     /// The task that decides about the program's connections, if anything has to.
     fence: Option<Fence>,
-    pub gate: Option<Box<dyn Gate>>,
+    pub gate: Option<Gate>,
     traffic: Traffic,
 }
 
@@ -37,8 +37,8 @@ pub(super) fn open(
         Some(Network::Hosts(hosts)) => {
             let gate = hosts.egress().open(&ways.traffic, &command.environment)?;
             hide(command, hosts.egress());
-            for (name, value) in gate.environment() {
-                set(command, &name, &value);
+            for (name, value) in &gate.environment {
+                set(command, name, value);
             }
             ways.gate = Some(gate);
         }
@@ -69,14 +69,14 @@ fn set(command: &mut ResolvedCommand, name: &str, value: &str) {
 }
 
 /// The rules of the fence. Blocks.
-pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&dyn Gate>) -> Result<Rules> {
+pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&Gate>) -> Result<Rules> {
     let tcp = match &sandbox.network {
         Network::All | Network::None => Tcp::Nothing,
         ports @ Network::Ports(_) => Tcp::Ports(ports.open_ports().unwrap_or_default()),
         Network::Hosts(hosts) => {
             let ports = hosts.egress().local_ports();
-            let redirects = gate.map(Gate::redirects).unwrap_or_default();
-            Tcp::Loopback { gate: gate.map(Gate::port), ports, redirects }
+            let redirects = gate.map(|gate| gate.redirects.clone()).unwrap_or_default();
+            Tcp::Loopback { gate: gate.map(|gate| gate.port), ports, redirects }
         }
     };
     let mut sockets = Vec::new();
