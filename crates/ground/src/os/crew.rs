@@ -74,6 +74,11 @@ impl<J> Crew<J> {
         Err((error, at.and_then(|at| state.waiting.remove(at)).map(|(_, job)| job)))
     }
 
+    /// Jobs that no thread has taken.
+    pub fn waiting(&self) -> usize {
+        lock(&self.state).waiting.len()
+    }
+
     /// The main loop of a thread. A panic of `run` ends the job only.
     pub fn work(&self, run: impl Fn(J)) {
         let mut state = lock(&self.state);
