@@ -71,11 +71,6 @@ pub(super) fn encode_path(path: &str) -> Vec<u8> {
     [&UNIX.to_ne_bytes()[..], path.as_bytes(), &[0]].concat()
 }
 
-/// The same address in its usual form: one of IPv4 is never written as one of IPv6.
-pub(super) fn plain(ip: IpAddr) -> IpAddr {
-    ip.to_canonical()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

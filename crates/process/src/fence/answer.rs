@@ -3,7 +3,7 @@
 //! Nothing is decided by memory that the program can change after it was read. Each call is made here, with this process's own copy of
 //! the address, on the program's own open socket. The program's process itself may connect to nothing (Landlock).
 
-use super::address::{Address, MAX_BYTES, encode, encode_path, plain};
+use super::address::{Address, MAX_BYTES, encode, encode_path};
 use super::listeners::{Listeners, Owner};
 use super::notice::{Answer, Listener, Notice};
 use super::rules::{Rules, Target, Verdict, to_bind};
@@ -57,7 +57,7 @@ impl Fence {
                 _ => Err(self.refuse(
                     notice,
                     Kind::Host,
-                    SocketAddr::new(plain(to.ip()), to.port()).to_string(),
+                    SocketAddr::new(to.ip().to_canonical(), to.port()).to_string(),
                 )),
             },
             Verdict::Look(path) => self.connect_to_path(notice, &socket, &path),
@@ -173,7 +173,7 @@ impl Fence {
                 let any = SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0);
                 self.bind(socket, for_socket(socket, any)?)
             }
-            bound if !plain(bound.ip()).is_loopback() => Err(Errno::EACCES),
+            bound if !bound.ip().to_canonical().is_loopback() => Err(Errno::EACCES),
             // It came in with the program's own three descriptors.
             bound if self.rules.is_reserved(bound.port()) => Err(self.refuse_port(notice, bound)),
             _ => Ok(()),
@@ -199,7 +199,7 @@ impl Fence {
 
     /// The errno by which a program looks for another port.
     fn refuse_port(&self, notice: &Notice, address: SocketAddr) -> Errno {
-        let address = SocketAddr::new(plain(address.ip()), address.port());
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         self.refuse(notice, Kind::Host, format!("{address}: a server of the program's own on a listed port"));
         Errno::EADDRINUSE
     }
@@ -212,7 +212,7 @@ impl Fence {
 
 /// A port that the kernel has just had free.
 fn free_port(ip: IpAddr) -> Result<u16, Errno> {
-    let listener = TcpListener::bind((plain(ip), 0)).and_then(|listener| listener.local_addr());
+    let listener = TcpListener::bind((ip.to_canonical(), 0)).and_then(|listener| listener.local_addr());
     listener
         .map(|address| address.port())
         .map_err(|error| error.raw_os_error().map_or(Errno::EADDRNOTAVAIL, Errno::from_raw))

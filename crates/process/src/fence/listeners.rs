@@ -1,6 +1,5 @@
 //! The listening sockets of a tree, and which process answers on a port of this machine.
 
-use super::address::plain;
 use ground::lock::lock;
 use ground::os::listening_on;
 use std::collections::HashSet;
@@ -108,7 +107,7 @@ impl Row {
     }
 
     fn answers(&self, address: SocketAddr) -> bool {
-        let (own, asked) = (plain(self.address.ip()), plain(address.ip()));
+        let (own, asked) = (self.address.ip().to_canonical(), address.ip().to_canonical());
         // A socket of IPv6 that stands for all addresses may answer for IPv4 too.
         let stands_for_it = own.is_unspecified() && (own.is_ipv6() || asked.is_ipv4());
         self.address.port() == address.port() && (own == asked || stands_for_it)

@@ -1,6 +1,6 @@
 //! The decision about a connection, by its address.
 
-use super::address::{Address, plain};
+use super::address::Address;
 use ground::os::{is_loopback, is_own_address};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Rules {
             Tcp::Loopback { .. } if is_own_address(target.ip()) => {
                 Verdict::ConnectIfOwn(target, SocketAddr::new(four_of(target.ip()), target.port()))
             }
-            _ => Verdict::Refuse(Target::Host(SocketAddr::new(plain(target.ip()), target.port()))),
+            _ => Verdict::Refuse(Target::Host(SocketAddr::new(target.ip().to_canonical(), target.port()))),
         }
     }
 
@@ -125,7 +125,7 @@ fn loopback_of(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V6(v6) if plain(ip).is_unspecified() && v6.to_ipv4_mapped().is_some() => {
+        IpAddr::V6(v6) if ip.to_canonical().is_unspecified() && v6.to_ipv4_mapped().is_some() => {
             Ipv4Addr::LOCALHOST.to_ipv6_mapped().into()
         }
         ip => ip,
