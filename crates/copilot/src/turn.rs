@@ -32,15 +32,11 @@ impl Default for TurnOptions {
 impl TurnOptions {
     /// The error of a timeout that has expired before the message is sent: a timeout of zero means a deadline in the past.
     pub fn passed(&self) -> Option<Error> {
-        let zero = Some(Duration::ZERO);
-        let error = |code, path: &str| {
-            Error::new(code, format!("the message was not sent: the deadline of `{path}` has already passed"))
-                .with(path, 0)
-        };
-        if self.timeout == zero {
-            return Some(error(ErrorCode::SessionTimedOut, "timeoutMs"));
-        }
-        (self.idle_timeout == zero).then(|| error(ErrorCode::SessionIdle, "idleTimeoutMs"))
+        let limits = [
+            (ErrorCode::SessionTimedOut, "timeoutMs", self.timeout),
+            (ErrorCode::SessionIdle, "idleTimeoutMs", self.idle_timeout),
+        ];
+        Error::of_passed("the message was not sent", &limits)
     }
 
     pub const TIMEOUT: Duration = Duration::from_secs(60);

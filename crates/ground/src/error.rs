@@ -6,6 +6,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
+use std::time::Duration;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal [$($fact:literal),*],)*) => {
@@ -62,6 +63,14 @@ impl Error {
              free some and try again; else please report it"
         );
         Error::new(ErrorCode::AddonFault, message).with("fault", fault)
+    }
+
+    /// The error of the first of these limits that is zero, which means a deadline that has passed before the start. `refused` begins
+    /// its message.
+    pub fn of_passed(refused: &str, limits: &[(ErrorCode, &str, Option<Duration>)]) -> Option<Self> {
+        let (code, path, _) = limits.iter().find(|(.., limit)| *limit == Some(Duration::ZERO))?;
+        let message = format!("{refused}: the deadline of `{path}` has already passed");
+        Some(Error::new(*code, message).with(path, 0))
     }
 
     pub fn invalid_option(path: &str, problem: impl fmt::Display) -> Self {

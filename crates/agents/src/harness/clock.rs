@@ -39,18 +39,13 @@ pub struct ClockLimits {
 impl ClockLimits {
     /// The error of a deadline that has passed before the start, which is a limit of zero. `refused` begins its message.
     pub(crate) fn passed(&self, refused: &str) -> Option<Error> {
-        let zero = Some(Duration::ZERO);
-        if self.total == zero {
-            let message = format!("{refused}: the deadline of `timeoutMs` has already passed");
-            return Some(Error::new(ErrorCode::AgentTimedOut, message).with("timeoutMs", 0));
-        }
-        [("startTimeoutMs", self.start), ("idleTimeoutMs", self.idle), ("toolIdleTimeoutMs", self.tool_idle)]
-            .into_iter()
-            .find(|(_, limit)| *limit == zero)
-            .map(|(path, _)| {
-                let message = format!("{refused}: the deadline of `{path}` has already passed");
-                Error::new(ErrorCode::AgentIdle, message).with(path, 0)
-            })
+        let limits = [
+            (ErrorCode::AgentTimedOut, "timeoutMs", self.total),
+            (ErrorCode::AgentIdle, "startTimeoutMs", self.start),
+            (ErrorCode::AgentIdle, "idleTimeoutMs", self.idle),
+            (ErrorCode::AgentIdle, "toolIdleTimeoutMs", self.tool_idle),
+        ];
+        Error::of_passed(refused, &limits)
     }
 }
 

@@ -77,15 +77,11 @@ pub struct ClientRequest {
 impl ClientRequest {
     /// The error of a timeout that has expired before anything is sent: a timeout of zero means a deadline in the past.
     pub(super) fn passed(&self) -> Option<Error> {
-        let zero = Some(Duration::ZERO);
-        let error = |code, path: &str| {
-            Error::new(code, format!("no request was sent: the deadline of `{path}` has already passed"))
-                .with(path, 0)
-        };
-        if self.timeout == zero {
-            return Some(error(ErrorCode::RuntimeTimedOut, "timeoutMs"));
-        }
-        (self.idle_timeout == zero).then(|| error(ErrorCode::RuntimeIdle, "idleTimeoutMs"))
+        let limits = [
+            (ErrorCode::RuntimeTimedOut, "timeoutMs", self.timeout),
+            (ErrorCode::RuntimeIdle, "idleTimeoutMs", self.idle_timeout),
+        ];
+        Error::of_passed("no request was sent", &limits)
     }
 }
 
