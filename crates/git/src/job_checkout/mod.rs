@@ -76,31 +76,17 @@ impl Checkout {
         source.check()?;
         let address = source.address();
         let claimed = claim(place.folder.clone(), job.to_owned(), address.url.clone(), goes_on).await;
-        let claim = claimed.map_err(|error| unusable(&place.folder, &error))?;
-        if let Some(commit) = claim.left {
-            return Ok(Checkout {
-                path: claim.path,
-                lock_path: claim.lock_path,
-                commit,
-                goes_on: true,
-                lock: Mutex::new(Some(claim.lock)),
-            });
+        let mut checkout = claimed.map_err(|error| unusable(&place.folder, &error))?;
+        if checkout.goes_on {
+            return Ok(checkout);
         }
         let git = Git::new(place.idle_timeout, &address, source.wanted());
         let mirror = Mirror::open(&place.folder, &git).await?;
-        let commit = mirror.commit(source).await?;
+        checkout.commit = mirror.commit(source).await?;
         let from = mirror.path();
         // The next one may fetch: what is borrowed from a mirror stays in it.
         drop(mirror);
-        let made = fill(&git, &from, &claim.path, &commit).await;
-        let checkout = Checkout {
-            path: claim.path,
-            lock_path: claim.lock_path,
-            commit,
-            goes_on: false,
-            lock: Mutex::new(Some(claim.lock)),
-        };
-        if let Err(error) = made {
+        if let Err(error) = fill(&git, &from, &checkout.path, &checkout.commit).await {
             checkout.leave(Leaving::Over).await;
             return Err(error);
         }
@@ -174,16 +160,8 @@ pub async fn sweep(folder: PathBuf) {
     .await;
 }
 
-struct Claimed {
-    path: PathBuf,
-    lock_path: PathBuf,
-    lock: FileLock,
-    /// The commit of files that are there already, and stay.
-    left: Option<String>,
-}
-
-/// A place for the job's files that no other attempt is in.
-async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::Result<Claimed> {
+/// A place for the job's files that no other attempt is in: with those of the previous attempt, or empty and without a commit.
+async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::Result<Checkout> {
     on_disk(move || {
         let parent = checkouts(&folder);
         make_private(&parent)?;
@@ -203,7 +181,8 @@ async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::
                 // Clear the note, because the checkout that it describes was removed.
                 lock.set_len(0)?;
             }
-            return Ok(Claimed { path, lock_path, lock, left });
+            let (goes_on, lock) = (left.is_some(), Mutex::new(Some(lock)));
+            return Ok(Checkout { path, lock_path, commit: left.unwrap_or_default(), goes_on, lock });
         }
         Err(io::Error::other(format!("there are {MAX_COPIES} checkouts of this job: remove some")))
     })
