@@ -126,7 +126,7 @@ pub(super) struct Ended<'a> {
 impl Ended<'_> {
     pub(super) async fn wait(&mut self) {
         tokio::select! {
-            _ = self.cancel.cancelled() => {}
+            () = self.cancel.cancelled() => {}
             () = self.stopped.cancelled() => {}
         }
     }

@@ -44,7 +44,7 @@ impl RequestContext {
         let mut cancel = self.cancel.clone();
         let cancelled = tokio::select! {
             () = streaming => false,
-            _ = cancel.cancelled() => true,
+            () = cancel.cancelled() => true,
         };
         if cancelled {
             process.detach_output();
@@ -54,7 +54,7 @@ impl RequestContext {
         }
         let outcome = tokio::select! {
             outcome = process.outcome() => outcome,
-            _ = cancel.cancelled() => {
+            () = cancel.cancelled() => {
                 process.stop(StopReason::Aborted);
                 process.outcome().await;
                 return Err(NoResult::Cancelled);

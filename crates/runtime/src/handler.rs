@@ -43,20 +43,15 @@ impl CancelSignal {
     }
 
     /// Resolves when the request has to stop. Stays pending when it has ended by itself.
-    pub async fn cancelled(&mut self) -> CancelReason {
-        loop {
-            if let Some(reason) = self.reason() {
-                return reason;
-            }
-            if self.0.changed().await.is_err() {
-                return std::future::pending().await;
-            }
+    pub async fn cancelled(&mut self) {
+        if self.0.wait_for(Option::is_some).await.is_err() {
+            std::future::pending().await
         }
     }
 }
 
 /// The input of an agent: a prompt with its settings.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AgentInvocation {
     pub request_id: Arc<str>,
     pub source_id: Option<String>,

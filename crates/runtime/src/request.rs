@@ -151,7 +151,7 @@ impl RequestContext {
         let mut cancel = self.cancel.clone();
         tokio::select! {
             biased;
-            _ = cancel.cancelled() => Err(NoResult::Cancelled),
+            () = cancel.cancelled() => Err(NoResult::Cancelled),
             done = stage => Ok(done),
         }
     }
