@@ -223,19 +223,13 @@ impl<R: Reader> Scan<R> {
         if self.deeper > 0 {
             return;
         }
-        let word = String::from_utf8_lossy(&self.word);
         let is_key = self.is_key;
-        match self.levels.last_mut().filter(|level| is_key && !level.is_list) {
-            Some(level) => level.next = self.reader.member(level.place, &word),
-            None => {
-                let place = match self.levels.last() {
-                    None => self.reader.root(),
-                    Some(level) if level.is_list => self.reader.element(level.place),
-                    Some(level) => level.next,
-                };
-                self.reader.text(place, &word, self.length);
-            }
+        if let Some(level) = self.levels.last_mut().filter(|level| is_key && !level.is_list) {
+            level.next = self.reader.member(level.place, &String::from_utf8_lossy(&self.word));
+            return;
         }
+        let place = self.place();
+        self.reader.text(place, &String::from_utf8_lossy(&self.word), self.length);
     }
 }
 
