@@ -5,7 +5,6 @@
 //! for that answer waits for ever. The receivers here wait for such messages, which is a matter of microseconds, and drop them.
 //! clippy.toml forbids tokio's own constructors.
 
-use std::fmt::{self, Debug};
 use std::ops::{Deref, DerefMut};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -62,13 +61,8 @@ impl<T> Receive for mpsc::Receiver<T> {
 }
 
 /// A receiver that takes all that was sent to it along when it is dropped.
+#[derive(Debug)]
 pub struct Drained<R: Receive>(R);
-
-impl<R: Receive> Debug for Drained<R> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Drained").finish_non_exhaustive()
-    }
-}
 
 impl<R: Receive> Deref for Drained<R> {
     type Target = R;

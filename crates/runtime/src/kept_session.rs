@@ -8,12 +8,6 @@ use tokio::sync::Mutex;
 #[derive(Clone, Default)]
 pub struct KeptSession(pub(super) Arc<Mutex<Option<Kept>>>);
 
-impl std::fmt::Debug for KeptSession {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("KeptSession")
-    }
-}
-
 pub(super) struct Kept {
     pub session: Session,
     pub setup: Setup,

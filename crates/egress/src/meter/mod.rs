@@ -28,7 +28,6 @@ pub use ground::tokens::Metered;
 use hyper::{HeaderMap, Method, StatusCode};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -44,12 +43,6 @@ pub type OnMetered = Arc<dyn Fn(Metered) + Send + Sync>;
 pub(crate) struct Meter {
     state: Mutex<State>,
     report: OnMetered,
-}
-
-impl fmt::Debug for Meter {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Meter").finish_non_exhaustive()
-    }
 }
 
 #[derive(Default)]

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream;
 use ground::os::read_piece;
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use tokio::sync::watch;
 const FILE_CHUNK_BYTES: usize = 64 << 10;
 
 /// The body of a request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub enum Body {
     #[default]
     Empty,
@@ -35,14 +34,8 @@ pub struct FileBody {
     pub witness: Option<Witness>,
 }
 
-impl fmt::Debug for FileBody {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("FileBody").field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
 /// A request to make. The module documentation explains the timeouts.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     pub method: &'static str,
     pub url: String,
