@@ -6,11 +6,12 @@ use super::option::Millis;
 use super::promise::{Promised, settle};
 use fleet::{CatchUp, Filter, JobList, JobState, JobWatch, Listed, Prune, Schedule};
 use ground::error::Error;
+use ground::record::epoch_ms;
 use napi_derive::napi;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Selects jobs.
 #[napi(object, object_to_js = false)]
@@ -54,8 +55,7 @@ fn to_filter(spec: FilterSpec) -> Result<Filter, Error> {
 fn to_schedule(text: &str) -> Result<Schedule, Error> {
     let given: GivenSchedule =
         ground::json::read(text).map_err(|error| Error::invalid_option("schedule", error))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let now = epoch_ms(SystemTime::now());
     let job = to_spec(given.job)?;
     Schedule::new(&given.id, &given.cron, given.time_zone.as_deref(), given.catch_up, job, now)
 }

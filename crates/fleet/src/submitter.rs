@@ -9,9 +9,10 @@ use futures_util::{StreamExt, stream};
 use ground::error::{Error, ErrorCode};
 use ground::os::within;
 use ground::random;
+use ground::record::epoch_ms;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// The holder ends its tree and says so; a holder that was lost is replaced by one that does. A holder that does neither for a
 /// lease and this long is not waited for.
@@ -19,8 +20,7 @@ const CANCEL_MARGIN: Duration = Duration::from_secs(15);
 
 /// Epoch milliseconds. For people to read: nobody's decision depends on another machine's clock.
 pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    epoch_ms(SystemTime::now())
 }
 
 /// An id that sorts by its time.

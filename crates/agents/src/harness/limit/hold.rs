@@ -130,10 +130,6 @@ pub(crate) fn from_now(time: SystemTime) -> Duration {
     time.duration_since(SystemTime::now()).unwrap_or_default()
 }
 
-pub(crate) fn epoch_millis(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! A usage limit that a turn or a prompt ran into: its end, the messages about it, and the turns that it holds back.
 
-use super::hold::{AccountKey, epoch_millis, from_now};
+use super::hold::{AccountKey, from_now};
 use super::scheduler::ConcurrencyLimit;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::{AgentErrorKind, AgentEvent};
@@ -8,6 +8,7 @@ use crate::harness::evidence::reset::{Reset, zone_of};
 use crate::harness::provider::Provider;
 use crate::harness::verdict::Fault;
 use ground::error::Error;
+use ground::record::epoch_ms;
 use std::time::{Duration, SystemTime};
 
 /// See the module.
@@ -39,7 +40,7 @@ impl UsageLimit {
     /// The error, with when it ends.
     pub(crate) fn tell(self, error: Error) -> Error {
         error
-            .with("resetAt", epoch_millis(self.ends))
+            .with("resetAt", epoch_ms(self.ends))
             .with("retryAfterMs", from_now(self.ends).as_millis() as u64)
     }
 }
@@ -81,7 +82,7 @@ impl HeldAccount {
 pub(crate) fn waiting(provider: Provider, is_met: bool, until: SystemTime) -> AgentEvent {
     let what = if is_met { "continues when the limit ends" } else { "is held back" };
     let message = format!("{} is at its usage limit: the turn {what}", provider.as_str());
-    AgentEvent::Retry { message, until: Some(epoch_millis(until)) }
+    AgentEvent::Retry { message, until: Some(epoch_ms(until)) }
 }
 
 /// The prompt of a session that a limit interrupted. It repeats what was asked: not every CLI has it by then.

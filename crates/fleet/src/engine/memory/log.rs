@@ -6,7 +6,8 @@ use crate::engine::value::LogBatch;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ground::error::Error;
-use std::time::{SystemTime, UNIX_EPOCH};
+use ground::record::epoch_ms;
+use std::time::SystemTime;
 
 #[async_trait]
 impl Logs for Memory {
@@ -18,8 +19,7 @@ impl Logs for Memory {
         _after: u64,
         lines: Bytes,
     ) -> Result<u64, Error> {
-        let stored_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let stored_at = u64::try_from(stored_at.as_millis()).unwrap_or(u64::MAX);
+        let stored_at = epoch_ms(SystemTime::now());
         Ok(self.change(|state| {
             let sequence = state.next();
             let log = state.logs.entry(id.to_owned()).or_default();
