@@ -27,6 +27,8 @@ export async function listenForEnd(dir: string, end: () => void): Promise<() => 
     socket.write(name)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
+  // A connection that the system does not let it take must not end the keeper.
+  server.on('error', () => {})
   const { port } = server.address() as AddressInfo
   const file = join(dir, `keeper-${name}.json`)
   mkdirSync(dir, { recursive: true })

@@ -199,7 +199,8 @@ class News {
 /** The hosts by which it may be asked for. */
 async function listen(server: Server, port: number): Promise<Set<string>> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    // Also later: a connection that the system does not let it take must not end the view.
+    server.on('error', reject)
     server.listen(port, '127.0.0.1', resolve)
   })
   const { port: bound } = server.address() as AddressInfo

@@ -112,7 +112,8 @@ export class FileReceiver implements Receiver {
       })
     const server = http().createServer()
     await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: Error) => reject(invalidOption('host', error.message)))
+      // Also later: a connection that the system does not let it take must not end the host.
+      server.on('error', (error: Error) => reject(invalidOption('host', error.message)))
       server.listen(port, host.replace(/^\[|\]$/g, ''), resolve)
     })
     server.unref()

@@ -20,7 +20,8 @@ export class ToolServer extends ToolProtocol {
   static async start(tools: readonly Tool[]): Promise<ToolServer> {
     const server = new ToolServer(tools)
     await new Promise<void>((resolve, reject) => {
-      server.#server.once('error', reject)
+      // Also later: a connection that the system does not let it take must not end the host.
+      server.#server.on('error', reject)
       server.#server.listen(0, '127.0.0.1', resolve)
     })
     return server
