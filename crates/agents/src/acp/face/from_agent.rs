@@ -1,5 +1,6 @@
 //! PURE: judges what the agent says.
 
+use super::from_client::unknown_session;
 use super::gate::{Gate, Greeting, Look};
 use super::message::{Message, Shape, write_line};
 use super::piece::Piece;
@@ -88,29 +89,27 @@ impl Gate {
     /// A request of the agent.
     fn on_question(&mut self, message: Message, now: Instant) {
         let id = message.id().clone();
+        if let Err(why) = self.questions.take(&id) {
+            return Message::fault(-32_600, why).write(Some(id), &mut self.out.agent);
+        }
         let (method, session) = (message.method(), message.session().ok().flatten().map(str::to_owned));
         let is_known = session.as_ref().is_some_and(|session| self.is_open(session));
-        let refusal = match self.questions.check(&id) {
-            Err(why) => Some(Message::fault(-32_600, why)),
-            Ok(()) if !self.rules.may_ask(method) => {
+        let is_of_session =
+            ["session/", "fs/", "terminal/"].iter().any(|beginning| method.starts_with(beginning));
+        let refusal = match method {
+            _ if !self.rules.may_ask(method) => {
                 Some(Message::fault(-32_601, &format!("Method not found: {method}")))
             }
             // An update that no rule looks at would tell another mode.
-            Ok(()) if method == "session/update" => {
-                Some(Message::fault(-32_600, "session/update is a notification"))
-            }
-            Ok(()) if message.is_large() && method.starts_with("session/") => {
+            "session/update" => Some(Message::fault(-32_600, "session/update is a notification")),
+            _ if message.is_large() && method.starts_with("session/") => {
                 Some(Message::fault(-32_602, "the request is too large"))
             }
-            Ok(()) => None,
+            _ if is_of_session && !is_known => Some(unknown_session(session.as_deref().unwrap_or_default())),
+            _ => None,
         };
         if let Some(refusal) = refusal {
-            return refusal.write(Some(id), &mut self.out.agent);
-        }
-        let is_of_session =
-            method.starts_with("session/") || method.starts_with("fs/") || method.starts_with("terminal/");
-        if is_of_session && !is_known {
-            return self.refuse_agent(id, session.as_deref().unwrap_or_default());
+            return self.answer_agent(&id, refusal);
         }
         if let Some(session) = &session {
             let in_tool = self.seats.get(session).is_some_and(super::seat::Seat::is_in_tool);
@@ -141,7 +140,6 @@ impl Gate {
         if !has_places {
             return self.decide(message, &question, &Places::default(), now);
         }
-        self.questions.look(message.id());
         let look = Look::Files(Box::new(question.clone()), self.rules.policy.clone(), seat.cwd.clone());
         self.look(Looking::Question(message, Box::new(question)), look);
     }
@@ -159,9 +157,8 @@ impl Gate {
                 _ if message.is_large() && !is_named => "it is too large to be looked at".to_owned(),
                 _ => return self.put(message, Some(session), None, None, now),
             };
-            self.questions.close(message.id());
             let refusal = Message::fault(-32_603, &format!("{}: {why}", message.method()));
-            return refusal.write(Some(message.id().clone()), &mut self.out.agent);
+            return self.answer_agent(message.id(), refusal);
         }
         let told = match ruling {
             Ruling::Reject(_) => Some(Answer::Reject),
@@ -182,9 +179,7 @@ impl Gate {
         {
             seat.book.on_refused(&question.tool.id);
         }
-        self.questions.close(message.id());
-        let answer = Message::answer(outcome(question.choose(&told)));
-        answer.write(Some(message.id().clone()), &mut self.out.agent);
+        self.answer_agent(message.id(), Message::answer(outcome(question.choose(&told))));
         let event = AgentEvent::Permission { request: json!(question), answer: told.to_json(), by: "policy" };
         self.out.events.push(event);
     }
@@ -200,7 +195,7 @@ impl Gate {
     ) {
         let id = message.id().clone();
         let put = Put { id, session: session.clone(), cancelled, permission, is_withdrawn: false };
-        let ours = self.questions.put(put);
+        let ours = self.questions.send(message.id(), put);
         message.write(Some(ours.into()), &mut self.out.client);
         if let Some(session) = session {
             self.hold(&session, now);

@@ -173,7 +173,7 @@ impl Gate {
     }
 
     fn on_client_answer(&mut self, message: Message, is_shut: bool, now: Instant) {
-        let Some(asked) = self.questions.answered(message.id()) else { return };
+        let Some((_, asked)) = self.questions.answered(message.id()) else { return };
         let mut answer = message.settle();
         if is_shut {
             answer = Message::fault(-32_603, NOT_READ);
@@ -191,7 +191,7 @@ impl Gate {
                 seat.book.on_refused(&question.tool.id);
             }
         }
-        answer.write(Some(asked.id), &mut self.out.agent);
+        self.answer_agent(&asked.id, answer);
         if let Some(session) = asked.session {
             self.hold(&session, now);
         }

@@ -117,8 +117,8 @@ impl Gate {
         Gate {
             rules,
             greeting: Greeting::None,
-            requests: Requests::default(),
-            questions: Questions::default(),
+            requests: Requests::new(),
+            questions: Questions::new(),
             looking: HashMap::new(),
             looks: 0,
             seats: HashMap::new(),
@@ -154,6 +154,13 @@ impl Gate {
         }
     }
 
+    /// Answers a request of the agent, once.
+    pub(super) fn answer_agent(&mut self, id: &Value, answer: Message) {
+        if self.questions.close(id) {
+            answer.write(Some(id.clone()), &mut self.out.agent);
+        }
+    }
+
     pub(super) fn refuse(&mut self, id: &Value, error: &Error) {
         self.answer(id, Message::refusal(error));
     }
@@ -172,7 +179,7 @@ impl Gate {
         };
         let until = limit.and_then(|limit| now.checked_add(limit));
         let (id, method) = (message.id().clone(), message.method().to_owned());
-        let ours = self.requests.send(Asked { id, method, session, purpose, until });
+        let ours = self.requests.send(message.id(), Asked { id, method, session, purpose, until });
         message.write(Some(ours.into()), &mut self.out.agent);
         ours
     }
@@ -290,7 +297,7 @@ impl Gate {
     pub(super) fn cancel_questions(&mut self, session: &str, now: Instant) {
         for (ours, put) in self.questions.cancel(session) {
             let cancelled = put.cancelled.unwrap_or_default();
-            Message::answer(cancelled).write(Some(put.id), &mut self.out.agent);
+            self.answer_agent(&put.id, Message::answer(cancelled));
             let withdrawn = Message::new(Shape::Notice, "$/cancel_request", json!({ "requestId": ours }));
             withdrawn.write(None, &mut self.out.client);
         }

@@ -1,7 +1,7 @@
 //! PURE: sessions on their way to their level. What the client says of such a session waits until it is there.
 
 use super::begin::{Beginning, Next};
-use super::from_client::{cancelled, unknown_session};
+use super::from_client::cancelled;
 use super::gate::{Found, Gate};
 use super::message::{Message, Shape};
 use super::requests::{Asked, Looking, Purpose};
@@ -310,11 +310,6 @@ impl Gate {
         waiting.bytes += message.size;
         waiting.early.push(message);
         None
-    }
-
-    /// Answers a message about a session that is not open here.
-    pub(super) fn refuse_agent(&mut self, id: Value, session: &str) {
-        unknown_session(session).write(Some(id), &mut self.out.agent);
     }
 }
 

@@ -4,6 +4,7 @@
 use super::message::Message;
 use crate::acp::question::Question;
 use serde_json::Value;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -38,56 +39,84 @@ pub(super) struct Asked {
     pub(super) until: Option<Instant>,
 }
 
-/// The client's requests, and our own.
-#[derive(Default)]
-pub(super) struct Requests {
-    last: u64,
-    sent: BTreeMap<u64, Asked>,
-    /// The client's open ids, as JSON text, with ours once the request was sent.
-    client: HashMap<String, Option<u64>>,
+/// A question that the client has.
+pub(super) struct Put {
+    /// The agent's id.
+    pub(super) id: Value,
+    pub(super) session: Option<String>,
+    /// How it is answered when nobody decides on it any more; `None`: it is no question to a person.
+    pub(super) cancelled: Option<Value>,
+    /// A permission request.
+    pub(super) permission: Option<Box<Question>>,
+    /// The agent needs no answer any more, but one is due.
+    pub(super) is_withdrawn: bool,
 }
 
-impl Requests {
-    /// The client asks with this id. `Err`: why it may not.
+/// The client's requests, and our own.
+pub(super) type Requests = Open<Asked>;
+
+/// The agent's requests.
+pub(super) type Questions = Open<Put>;
+
+/// The open requests of one side, with what is known of those that the other side has.
+pub(super) struct Open<T> {
+    last: u64,
+    sent: BTreeMap<u64, T>,
+    /// The ids of this side, as JSON text, with ours once the other side has the request.
+    ids: HashMap<String, Option<u64>>,
+}
+
+impl<T> Open<T> {
+    pub(super) fn new() -> Self {
+        Open { last: 0, sent: BTreeMap::new(), ids: HashMap::new() }
+    }
+
+    /// This side asks with this id. `Err`: why it may not.
     pub(super) fn take(&mut self, id: &Value) -> Result<(), &'static str> {
-        if self.client.len() >= MAX_OPEN {
+        if self.ids.len() >= MAX_OPEN {
             return Err("too many requests are open");
         }
-        match self.client.entry(id.to_string()) {
-            std::collections::hash_map::Entry::Occupied(_) => Err("a request with this id is open"),
-            std::collections::hash_map::Entry::Vacant(entry) => {
+        match self.ids.entry(id.to_string()) {
+            Entry::Occupied(_) => Err("a request with this id is open"),
+            Entry::Vacant(entry) => {
                 entry.insert(None);
                 Ok(())
             }
         }
     }
 
-    /// The client gets its answer: false if it had one before.
+    /// This side gets its answer: false if it had one before.
     pub(super) fn close(&mut self, id: &Value) -> bool {
-        self.client.remove(&id.to_string()).is_some()
+        self.ids.remove(&id.to_string()).is_some()
     }
 
-    /// Ours for a request that is sent to the agent.
-    pub(super) fn send(&mut self, asked: Asked) -> u64 {
+    /// Ours for a request that is sent to the other side.
+    pub(super) fn send(&mut self, id: &Value, request: T) -> u64 {
         self.last += 1;
-        if let Some(ours) = self.client.get_mut(&asked.id.to_string()) {
+        if let Some(ours) = self.ids.get_mut(&id.to_string()) {
             *ours = Some(self.last);
         }
-        self.sent.insert(self.last, asked);
+        self.sent.insert(self.last, request);
         self.last
     }
 
-    /// The request that the agent answers with this id.
-    pub(super) fn answered(&mut self, id: &Value) -> Option<(u64, Asked)> {
-        let ours = whole(id)?;
-        Some((ours, self.sent.remove(&ours)?))
+    /// The request that the other side answers with this id.
+    pub(super) fn answered(&mut self, id: &Value) -> Option<(u64, T)> {
+        self.sent.remove_entry(&whole(id)?)
     }
 
-    /// Ours for an id of the client's; `Some(None)`: the agent has not got it yet.
+    /// Ours for an id of this side; `Some(None)`: the other side has not got it yet.
     pub(super) fn sent_as(&self, id: &Value) -> Option<Option<u64>> {
-        self.client.get(&id.to_string()).copied()
+        self.ids.get(&id.to_string()).copied()
     }
 
+    /// The ids that have no answer.
+    pub(super) fn unanswered(&mut self) -> Vec<Value> {
+        self.ids.drain().filter_map(|(id, _)| ground::json::read_own(id).ok()).collect()
+    }
+}
+
+impl Open<Asked> {
     /// Whether the agent is asked for a session whose name it has not told.
     pub(super) fn has_unborn(&self) -> bool {
         let is_unborn =
@@ -110,102 +139,25 @@ impl Requests {
             asked.until = asked.until.max(asked.until.and(until));
         }
     }
-
-    /// The client's ids that have no answer.
-    pub(super) fn unanswered(&mut self) -> Vec<Value> {
-        let ids = self.client.drain().filter_map(|(id, _)| ground::json::read_own(id).ok());
-        ids.collect()
-    }
 }
 
-/// The side that answers a question of the agent's.
-enum Place {
-    /// The client has it, with this id.
-    Client(u64),
-    /// The disk is looked at for it.
-    Disk,
-}
-
-/// A question that the client has.
-pub(super) struct Put {
-    /// The agent's id.
-    pub(super) id: Value,
-    pub(super) session: Option<String>,
-    /// How it is answered when nobody decides on it any more; `None`: it is no question to a person.
-    pub(super) cancelled: Option<Value>,
-    /// A permission request.
-    pub(super) permission: Option<Box<Question>>,
-    /// The agent needs no answer any more, but one is due.
-    pub(super) is_withdrawn: bool,
-}
-
-/// The agent's requests.
-#[derive(Default)]
-pub(super) struct Questions {
-    last: u64,
-    put: BTreeMap<u64, Put>,
-    agent: HashMap<String, Place>,
-}
-
-impl Questions {
-    /// The agent asks with this id. `Err`: why it may not.
-    pub(super) fn check(&self, id: &Value) -> Result<(), &'static str> {
-        if self.agent.len() >= MAX_OPEN {
-            return Err("too many requests are open");
-        }
-        match self.agent.contains_key(&id.to_string()) {
-            true => Err("a request with this id is open"),
-            false => Ok(()),
-        }
-    }
-
-    /// The disk is looked at for the question with this id.
-    pub(super) fn look(&mut self, id: &Value) {
-        self.agent.insert(id.to_string(), Place::Disk);
-    }
-
-    /// The client's id for a question that it gets.
-    pub(super) fn put(&mut self, put: Put) -> u64 {
-        self.last += 1;
-        self.agent.insert(put.id.to_string(), Place::Client(self.last));
-        self.put.insert(self.last, put);
-        self.last
-    }
-
-    /// The question that the client answers with this id.
-    pub(super) fn answered(&mut self, id: &Value) -> Option<Put> {
-        let put = self.put.remove(&whole(id)?)?;
-        self.agent.remove(&put.id.to_string());
-        Some(put)
-    }
-
-    /// The agent gets an answer that is not the client's. False if it has one.
-    pub(super) fn close(&mut self, id: &Value) -> bool {
-        self.agent.remove(&id.to_string()).is_some()
-    }
-
+impl Open<Put> {
     /// The agent withdraws a question: the client's id of it, with what is known of it.
     pub(super) fn withdrawn(&mut self, id: &Value) -> Option<(u64, &mut Put)> {
-        match self.agent.get(&id.to_string())? {
-            Place::Client(ours) => Some((*ours, self.put.get_mut(ours)?)),
-            Place::Disk => None,
-        }
+        let ours = self.sent_as(id)??;
+        Some((ours, self.sent.get_mut(&ours)?))
     }
 
     /// Whether the agent waits for the client in this session.
     pub(super) fn has_open(&self, session: &str) -> bool {
-        self.put.values().any(|put| put.session.as_deref() == Some(session) && !put.is_withdrawn)
+        self.sent.values().any(|put| put.session.as_deref() == Some(session) && !put.is_withdrawn)
     }
 
     /// The questions of a session to a person, which nobody decides on any more.
     pub(super) fn cancel(&mut self, session: &str) -> Vec<(u64, Put)> {
         let is_meant =
             |_: &u64, put: &mut Put| put.session.as_deref() == Some(session) && put.cancelled.is_some();
-        let cancelled: Vec<(u64, Put)> = self.put.extract_if(.., is_meant).collect();
-        for (_, put) in &cancelled {
-            self.agent.remove(&put.id.to_string());
-        }
-        cancelled
+        self.sent.extract_if(.., is_meant).collect()
     }
 }
 
