@@ -381,10 +381,7 @@ impl Face<'_> {
                         self.exit().await
                     }
                 };
-                let name = self.gate.agent_name();
-                let why = exit.reason().map_or_else(String::new, |line| format!(": {line}"));
-                let message = format!("{name} {}{why}", exit.words());
-                exit.tell(Error::new(ErrorCode::AgentCrashed, message))
+                exit.crash(self.gate.rules.agent, "", None)
             }
             Over::Failed(error) => {
                 self.process.stop(StopReason::Abandoned);

@@ -69,14 +69,8 @@ impl Fault {
                     .with("method", method)
             }
             Fault::Gone { cause: Some(cause), .. } if cause.code() == ErrorCode::AddonFault => cause,
-            Fault::Gone { method, cause: Some(cause) } => {
-                let message =
-                    format!("{name}'s connection was lost before it answered {method}: {}", cause.message());
-                exit.tell(Error::new(ErrorCode::AgentCrashed, message).caused_by(cause))
-            }
-            Fault::Gone { method, cause: None } => {
-                let message = format!("{name} {} before it answered {method}{tail}", exit.words());
-                exit.tell(Error::new(ErrorCode::AgentCrashed, message))
+            Fault::Gone { method, cause } => {
+                exit.crash(agent, &format!(" before it answered {method}"), cause.as_ref())
             }
             Fault::Other(error) => error,
         }

@@ -183,7 +183,7 @@ impl Owner {
                 _ if is_closed => Stop::Closed.error(name, &self.silence()),
                 _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
                 Some(stop) => exit.tell(disobeyed(stop.error(name, &self.silence()))),
-                None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
+                None => exit.crash(self.session.agent, " in its turn", cause.as_ref()),
             };
             self.finish(None, Some(error), now);
         }
@@ -254,29 +254,12 @@ fn disobeyed(error: Error) -> Error {
     error.adding("It did not end its turn when asked, so its tree was killed: `open` with `resume` to go on")
 }
 
-fn crashed(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
-    if let Some(cause) = cause {
-        let message = format!("{}'s connection was lost in its turn: {}", agent.as_str(), cause.message());
-        return Error::new(ErrorCode::AgentCrashed, message).caused_by(cause.clone());
-    }
-    let tail = exit.reason().map(|line| format!(": {line}")).unwrap_or_default();
-    let message = format!("{} {} in its turn{tail}", agent.as_str(), exit.words());
-    Error::new(ErrorCode::AgentCrashed, message)
-}
-
 fn lost(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
-    let (name, words) = (agent.as_str(), exit.words());
+    let how = exit.loss(agent, "", cause);
+    let message = format!("the session is closed: {how}; `open` with `resume` to go on");
+    let error = Error::new(ErrorCode::SessionClosed, message);
     match cause {
-        Some(cause) => {
-            let message = format!(
-                "the session is closed: {name}'s connection was lost: {}; `open` with `resume` to go on",
-                cause.message()
-            );
-            Error::new(ErrorCode::SessionClosed, message).caused_by(cause.clone())
-        }
-        None => {
-            let message = format!("the session is closed: {name} {words}; `open` with `resume` to go on");
-            Error::new(ErrorCode::SessionClosed, message)
-        }
+        Some(cause) => error.caused_by(cause.clone()),
+        None => error,
     }
 }

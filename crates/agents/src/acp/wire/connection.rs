@@ -2,6 +2,7 @@
 //! [`Inbox`], in the order of the wire. While the inbox is full, the process's pipe is not read.
 
 use crate::acp::wire::update::Update;
+use crate::harness::Provider;
 use crate::harness::evidence::reason_line::reason_line;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
@@ -102,6 +103,25 @@ impl Exit {
     /// The line of stderr that says why it ended.
     pub(crate) fn reason(&self) -> Option<String> {
         reason_line(&self.stderr)
+    }
+
+    /// How the agent was lost: by its exit, or for this cause. `when` is the end of a sentence.
+    pub(crate) fn loss(&self, agent: Provider, when: &str, cause: Option<&Error>) -> String {
+        match cause {
+            Some(cause) => format!("{}'s connection was lost{when}: {}", agent.as_str(), cause.message()),
+            None => format!("{} {}{when}", agent.as_str(), self.words()),
+        }
+    }
+
+    /// The error of it.
+    pub(crate) fn crash(&self, agent: Provider, when: &str, cause: Option<&Error>) -> Error {
+        let how = self.loss(agent, when, cause);
+        let why = self.reason().filter(|_| cause.is_none()).map(|line| format!(": {line}"));
+        let error = Error::new(ErrorCode::AgentCrashed, how + &why.unwrap_or_default());
+        self.tell(match cause {
+            Some(cause) => error.caused_by(cause.clone()),
+            None => error,
+        })
     }
 
     /// Adds the facts of the exit to an error.
