@@ -44,7 +44,7 @@ impl Owner {
     pub(super) fn ask_again(&mut self, now: Instant) {
         let tag = self.link.next_tag();
         let Some(mut active) = self.turns.active.take() else { return };
-        active.ask_again(tag, now, self.terms());
+        active.ask_again(tag, now, self.session.version, &self.session.request);
         self.turns.active = Some(active);
         self.send_prompt();
     }

@@ -37,7 +37,6 @@ use ground::os::{Awake, Claim};
 use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
 use process::Refused;
-use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -91,6 +90,8 @@ pub(crate) struct Owner {
     pub(super) leftovers: Leftovers,
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) held: Held,
+    /// Those who closed the session, and wait for its end.
+    pub(super) closers: Vec<Reply<()>>,
     /// The time of all limits rests while this process is stopped.
     pub(super) awake: Awake,
 }
@@ -151,6 +152,7 @@ impl Owner {
             leftovers: Leftovers { cancelled: None, waiters: Vec::new(), left: Left::default(), sender },
             shown,
             held: Held { folder: Some(opened.folder), claim: opened.claim, _slot: slot },
+            closers: Vec::new(),
             awake,
         };
         debug!(target: SESSION, id = owner.session.number, run = owner.link.connection.process.number(), agent = owner.session.agent.as_str(), version = ?owner.session.version, "is open");
@@ -159,9 +161,8 @@ impl Owner {
     }
 
     pub(crate) async fn run(mut self, incoming: Incoming, mut orders: UnboundedReceiver<Order>) {
-        let mut closers = Vec::new();
         // A panic ends the session with an error, so that no caller waits for ever.
-        let served = AssertUnwindSafe(self.serve(incoming, &mut orders, &mut closers)).catch_unwind().await;
+        let served = AssertUnwindSafe(self.serve(incoming, &mut orders)).catch_unwind().await;
         let over = served.unwrap_or_else(|panic| Over::Faulted(Error::of_panic(&*panic)));
         if let Over::Faulted(error) = &over {
             self.lock().gone = Some(error.clone());
@@ -177,11 +178,11 @@ impl Owner {
         orders.close();
         while let Some(order) = orders.recv().await {
             match order {
-                Order::Close { reply } => closers.push(reply),
+                Order::Close { reply } => self.closers.push(reply),
                 other => other.refuse(self.gone()),
             }
         }
-        for reply in closers {
+        for reply in self.closers {
             let _ = reply.send(Ok(()));
         }
     }
@@ -191,7 +192,6 @@ impl Owner {
         &mut self,
         Incoming { mut inbox, mut searches }: Incoming,
         orders: &mut UnboundedReceiver<Order>,
-        closers: &mut Vec<Reply<()>>,
     ) -> Over {
         let allowance = self.spending.allowance.clone();
         let over = loop {
@@ -203,37 +203,27 @@ impl Owner {
             let deadline = self.deadline();
             let rung = self.awake.clone();
             let is_at_work = self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_none());
-            let flow = tokio::select! {
+            tokio::select! {
                 biased;
                 order = orders.recv() => match order {
-                    Some(Order::Close { reply }) => {
-                        self.abort_next();
-                        closers.push(reply);
-                        ControlFlow::Break(Over::Closed)
-                    }
                     Some(order) => self.on_order(order),
-                    None => ControlFlow::Break(Over::Closed),
+                    None => break Over::Closed,
                 },
-                letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
-                () = self.listeners.room(&self.turns), if is_held => ControlFlow::Continue(()),
-                () = allowance.crossed(), if is_at_work => {
-                    self.stop(Stop::OverBudget);
-                    ControlFlow::Continue(())
-                }
-                news = self.link.traffic.news() => {
-                    self.on_traffic(news);
-                    ControlFlow::Continue(())
-                }
-                Some(search) = searches.recv() => {
-                    self.on_strays(&search);
-                    ControlFlow::Continue(())
-                }
-                () = rung.sleep_until(deadline) => self.on_clock().await,
-            };
-            let flow = if flow.is_continue() { self.advance() } else { flow };
-            if let ControlFlow::Break(over) = flow {
-                break over;
+                letter = inbox.recv(), if !is_held => if let Some(over) = self.on_letters(letter, &mut inbox).await {
+                    break over;
+                },
+                () = self.listeners.room(&self.turns), if is_held => {}
+                () = allowance.crossed(), if is_at_work => self.stop(Stop::OverBudget),
+                news = self.link.traffic.news() => self.on_traffic(news),
+                Some(search) = searches.recv() => self.on_strays(&search),
+                () = rung.sleep_until(deadline) => if let Some(over) = self.on_clock().await {
+                    break over;
+                },
             }
+            if !self.closers.is_empty() {
+                break Over::Closed;
+            }
+            self.advance();
         };
         match &over {
             Over::Closed => debug!(target: SESSION, id = self.session.number, "is to be closed"),
@@ -264,10 +254,10 @@ impl Owner {
 
     // Events.
 
-    pub(super) async fn on_letters(&mut self, first: Option<Letter>, inbox: &mut Inbox) -> ControlFlow<Over> {
+    pub(super) async fn on_letters(&mut self, first: Option<Letter>, inbox: &mut Inbox) -> Option<Over> {
         // The listener is gone without a word, and with it the connection.
         if first.is_none() {
-            return ControlFlow::Break(Over::Gone(self.link.connection.ended().await, None));
+            return Some(Over::Gone(self.link.connection.ended().await, None));
         }
         let mut next = first;
         let mut looked_at = 0;
@@ -275,7 +265,7 @@ impl Owner {
             match letter.said {
                 Said::Ended(cause) => {
                     let cause = Some(cause).filter(|cause| !is_closed_by_peer(cause));
-                    return ControlFlow::Break(Over::Gone(self.link.connection.ended().await, cause));
+                    return Some(Over::Gone(self.link.connection.ended().await, cause));
                 }
                 Said::Answered { tag, answer } => {
                     self.look_into_log(tag).await;
@@ -284,14 +274,12 @@ impl Owner {
                 said => self.on_said(said).await,
             }
             // An end of turn is handled before the messages after it.
-            if let ControlFlow::Break(over) = self.advance() {
-                return ControlFlow::Break(over);
-            }
+            self.advance();
             looked_at += 1;
             // Process at most `TOGETHER` messages per wake-up and leave the rest queued, so that back-pressure works.
             next = if looked_at < TOGETHER { inbox.try_recv().ok() } else { None };
         }
-        ControlFlow::Continue(())
+        None
     }
 
     fn on_traffic(&mut self, news: TrafficNews) {

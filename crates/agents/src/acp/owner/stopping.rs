@@ -13,7 +13,6 @@ use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::trace::{SESSION, debug};
 use serde_json::json;
-use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 use std::time::Instant;
 
@@ -76,7 +75,7 @@ impl Owner {
         self.withdraw_all();
     }
 
-    pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
+    pub(super) async fn on_clock(&mut self) -> Option<Over> {
         let now = self.now();
         self.reject_overdue(now);
         self.give_up_waiting(now);
@@ -85,13 +84,13 @@ impl Owner {
         if [own, asked].into_iter().flatten().any(|at| at <= now) {
             debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its turn when asked");
             self.link.connection.kill();
-            return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
+            return Some(Over::Gone(self.link.connection.exit().await, None));
         }
         let active = self.turns.active.as_mut().filter(|active| active.end.stop.is_none());
-        let Some(active) = active else { return ControlFlow::Continue(()) };
+        let active = active?;
         if active.resting.is_some() {
             self.on_rested(now);
-            return ControlFlow::Continue(());
+            return None;
         }
         let is_waiting = active.state.has_ended() && !active.state.is_running();
         match active.clock.due(now, 0, 0) {
@@ -115,7 +114,7 @@ impl Owner {
                 }
             }
         }
-        ControlFlow::Continue(())
+        None
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -151,9 +150,7 @@ impl Owner {
     pub(super) async fn end(&mut self, over: Over) {
         let refused = self.link.traffic.take_refused();
         self.on_refused(&refused);
-        for question in std::mem::take(&mut self.questions.open) {
-            self.forget(question);
-        }
+        self.withdraw_all();
         let (exit, is_closed, cause) = match over {
             Over::Closed => (self.link.connection.close().await, true, None),
             Over::Gone(exit, cause) => (exit, false, cause),

@@ -1,7 +1,7 @@
 //! The course of a session's turn, from its prompt to its result.
 
-use crate::acp::owner::{Over, Owner};
-use crate::acp::state::active::{Active, Session};
+use crate::acp::owner::Owner;
+use crate::acp::state::active::Active;
 use crate::acp::state::order::Prompt;
 use crate::acp::state::session_state::Afterwords;
 use crate::acp::turn::turn_state::{Ending, Version};
@@ -19,12 +19,11 @@ use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome, Usage};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
 use serde_json::{Value, json};
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 impl Owner {
     /// Takes the steps that the state makes due: ends turns, and begins the next prompt.
-    pub(super) fn advance(&mut self) -> ControlFlow<Over> {
+    pub(super) fn advance(&mut self) {
         let now = self.now();
         loop {
             let behind = self.work.is_behind();
@@ -54,7 +53,6 @@ impl Owner {
                 let _ = reply.send(Ok(()));
             }
         }
-        ControlFlow::Continue(())
     }
 
     /// Begins the next prompt, if none is under way. It waits for a turn of the agent's own that was cancelled, as for a prompt's.
@@ -117,7 +115,7 @@ impl Owner {
         let now = self.now();
         // On the same clock.
         prompt.asked = now.checked_sub(prompt.asked.elapsed()).unwrap_or(now);
-        let mut active = Active::new(prompt, turn, tag, now, self.terms());
+        let mut active = Active::new(prompt, turn, tag, now, self.session.version, &self.session.request);
         active.digest.price_by(self.spending.allowance.pricing());
         for warning in std::mem::take(&mut self.turns.warnings) {
             active.digest.note(&warning);
@@ -128,16 +126,6 @@ impl Owner {
         self.listeners.for_turn.extend(active.digest.take_events());
         self.turns.active = Some(active);
         self.send_prompt();
-    }
-
-    /// The session's settings that apply to a turn.
-    pub(super) fn terms(&self) -> Session<'_> {
-        Session {
-            agent: self.session.agent,
-            limits: &self.session.request.agent.limits,
-            version: self.session.version,
-            settle: self.session.request.settle,
-        }
     }
 
     /// Sends the text of the prompt under way, unless its account is at a usage limit.

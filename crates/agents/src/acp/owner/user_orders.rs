@@ -1,7 +1,7 @@
 //! Handles the orders of a session's users, and the agent's answers to requests that were made for them.
 
 use crate::acp::opening::settings::set_option;
-use crate::acp::owner::{Over, Owner};
+use crate::acp::owner::Owner;
 use crate::acp::state::link::PendingRequest;
 use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::search::CancelWaiter;
@@ -12,10 +12,9 @@ use crate::harness::{AgentEvent, EventSink};
 use ground::error::{Error, ErrorCode};
 use process::Strays;
 use serde_json::{Value, json};
-use std::ops::ControlFlow;
 
 impl Owner {
-    pub(super) fn on_order(&mut self, order: Order) -> ControlFlow<Over> {
+    pub(super) fn on_order(&mut self, order: Order) {
         match order {
             Order::Prompt(prompt) => self.turns.queue.push_back(prompt),
             Order::Turn { number, abort: true } => self.on_abort(number),
@@ -43,9 +42,11 @@ impl Owner {
             }
             Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
             Order::Idle { reply } => self.work.waiters.push(reply),
-            Order::Close { .. } => return ControlFlow::Break(Over::Closed),
+            Order::Close { reply } => {
+                self.abort_next();
+                self.closers.push(reply);
+            }
         }
-        ControlFlow::Continue(())
     }
 
     /// A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.

@@ -1,11 +1,12 @@
 //! PURE: the prompt under way: its state, its account, its clock, and its result.
 
+use crate::acp::opening::request::OpenRequest;
 use crate::acp::state::order::Prompt;
 use crate::acp::turn::turn_state::{Ending, TurnState, Version};
 use crate::acp::turn::verdict::{Evidence, may_be_crash, outlives_exit, verdict};
 use crate::harness::Provider;
 use crate::harness::TurnRequest;
-use crate::harness::clock::{Clock, ClockLimits, Heard};
+use crate::harness::clock::{Clock, Heard};
 use crate::harness::evidence::NO_MODEL;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
@@ -86,12 +87,19 @@ pub(crate) struct OwnTurn {
 }
 
 impl Active {
-    pub(crate) fn new(prompt: Prompt, turn: u32, tag: u64, now: Instant, session: Session) -> Active {
+    pub(crate) fn new(
+        prompt: Prompt,
+        turn: u32,
+        tag: u64,
+        now: Instant,
+        version: Version,
+        session: &OpenRequest,
+    ) -> Active {
         Active {
             turn,
-            state: TurnState::new(session.version, prompt.request.waits, session.settle),
-            digest: digest_of(session.agent),
-            clock: Clock::running(prompt.request.limits(session.limits), now),
+            state: TurnState::new(version, prompt.request.waits, session.settle),
+            digest: digest_of(session.agent.provider),
+            clock: Clock::running(prompt.request.limits(&session.agent.limits), now),
             refused: None,
             resting: None,
             tries: Tries { tag, attempts: 1, ..Tries::default() },
@@ -233,14 +241,14 @@ impl Active {
     }
 
     /// The turn goes on with another prompt, whose request has this tag. The clocks count anew, as those of an attempt.
-    pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, session: Session) {
+    pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, version: Version, session: &OpenRequest) {
         self.tries.tag = tag;
         self.resting = None;
-        self.state = TurnState::new(session.version, self.prompt.request.waits, session.settle);
+        self.state = TurnState::new(version, self.prompt.request.waits, session.settle);
         self.tries.work_before = self.work();
         self.tries.logged = None;
         self.digest.begin_answer();
-        self.clock = Clock::running(self.prompt.request.limits(session.limits), now);
+        self.clock = Clock::running(self.prompt.request.limits(&session.agent.limits), now);
     }
 
     /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
@@ -265,13 +273,4 @@ impl Active {
 /// The digest of a turn that begins.
 pub(crate) fn digest_of(agent: Provider) -> Digest {
     Digest::new(true).knowing(agent.descriptor().words)
-}
-
-/// The session's settings that apply to a turn.
-#[derive(Clone, Copy)]
-pub(crate) struct Session<'a> {
-    pub agent: Provider,
-    pub limits: &'a ClockLimits,
-    pub version: Version,
-    pub settle: Duration,
 }
