@@ -130,7 +130,7 @@ impl Verdict {
 /// See the table above.
 pub fn verdict(evidence: &Evidence) -> Verdict {
     let Verdict { recovered, fault } = weigh(evidence);
-    Verdict { recovered, fault: fault.map(|fault| fault.resetting(evidence.digest.reset())) }
+    Verdict { recovered, fault: fault.map(|fault| fault.resetting(evidence.digest.trouble.reset.as_ref())) }
 }
 
 fn weigh(evidence: &Evidence) -> Verdict {
@@ -139,7 +139,7 @@ fn weigh(evidence: &Evidence) -> Verdict {
     if stop == Some(Stop::Aborted) {
         return stopped(evidence, Stop::Aborted);
     }
-    if let (Some(asked), Some(reported)) = (resume, digest.session_id())
+    if let (Some(asked), Some(reported)) = (resume, digest.session.as_deref())
         && !provider.is_same_session(asked, reported)
     {
         let message = format!("{name} was asked to continue session {asked} but began {reported}");
@@ -149,10 +149,10 @@ fn weigh(evidence: &Evidence) -> Verdict {
         // Whatever its end was, and whether it came before it was stopped: that is a matter of moments.
         return stopped(evidence, Stop::OverBudget);
     }
-    match digest.terminal() {
+    match digest.end.terminal.as_ref() {
         Some(terminal) if terminal.ok => {
             // A stop cut off the work that was to follow, so the answer is not final.
-            let is_cut_off = !digest.is_answered() && !matches!(stop, None | Some(Stop::Lingered));
+            let is_cut_off = !digest.end.is_answered() && !matches!(stop, None | Some(Stop::Lingered));
             match is_cut_off {
                 true => no_end(evidence),
                 false if is_empty(digest) => Verdict::fault(
@@ -176,7 +176,9 @@ fn weigh(evidence: &Evidence) -> Verdict {
 
 /// Whether the agent did nothing at all.
 fn is_empty(digest: &Digest) -> bool {
-    digest.final_text().trim().is_empty() && digest.structured_answer().is_none() && digest.tool_calls() == 0
+    digest.final_text().trim().is_empty()
+        && digest.answer.structured.is_none()
+        && digest.steps.tool_calls == 0
 }
 
 fn good_end(name: &str, ending: &Ending, stop: Option<Stop>) -> Verdict {
@@ -222,11 +224,11 @@ fn no_end(evidence: &Evidence) -> Verdict {
 /// The verdict on a turn that we stopped.
 fn stopped(evidence: &Evidence, stop: Stop) -> Verdict {
     let Evidence { provider, digest, stderr, .. } = *evidence;
-    let running = match (digest.open_tool(), digest.background().next()) {
+    let running = match (digest.open_tool(), digest.end.names().next()) {
         (None, Some(what)) => Some(format!("{what} in the background")),
         (tool, _) => tool.map(|tool| format!("its tool {tool}")),
     };
-    let printed = digest.other_lines().or_else(|| LastLines::of(stderr).told());
+    let printed = digest.events.other_lines.told().or_else(|| LastLines::of(stderr).told());
     let silence = Silence { runs: running, printed, unanswered: evidence.unanswered.clone() };
     let mut error = stop.error(provider.as_str(), &silence);
     let is_its_fault = matches!(stop, Stop::Idle { .. } | Stop::TimedOut { .. } | Stop::NoProgress);
@@ -242,7 +244,7 @@ fn ended_alone(evidence: &Evidence, kind: Option<AgentErrorKind>, said: Option<F
     let Evidence { provider, digest, ending, stderr, resume, may_resume, .. } = *evidence;
     let name = provider.as_str();
     let last_words = last_words(digest);
-    let is_silent = digest.session_id().is_none() && digest.turns() == 0 && digest.final_text().is_empty();
+    let is_silent = digest.session.is_none() && digest.steps.turns == 0 && digest.final_text().is_empty();
     let tail = || reason_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
     let (code, kind, message) = match ending {
         Ending::Exited(0) if resume.is_some() && is_silent => {
@@ -271,7 +273,7 @@ fn ended_alone(evidence: &Evidence, kind: Option<AgentErrorKind>, said: Option<F
         }
         Ending::Exited(code) => {
             let coded = explained(provider, *code, said.as_ref());
-            if let Some(failure) = digest.last_failure().cloned().or(coded).or(said) {
+            if let Some(failure) = digest.trouble.failure.clone().or(coded).or(said) {
                 return Verdict::failed(&failure, may_resume);
             }
             let message = format!("{name} exited with {code} before its turn ended{}{last_words}", tail());
@@ -296,7 +298,7 @@ fn explained(provider: Provider, code: i32, said: Option<&Failure>) -> Option<Fa
 
 /// The last thing that the agent said went wrong.
 fn hint(digest: &Digest) -> Option<&Failure> {
-    digest.last_failure().or(digest.last_retry())
+    digest.trouble.failure.as_ref().or(digest.trouble.retrying.as_ref())
 }
 
 fn last_words(digest: &Digest) -> String {

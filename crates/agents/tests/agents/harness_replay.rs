@@ -127,7 +127,7 @@ fn events_that_nobody_wants_are_not_built_and_the_result_is_the_same() {
         assert!(transcript.take_events().is_empty());
         let result = one.replay().result;
         assert_eq!(transcript.digest().final_text(), result.text, "{}", one.title());
-        assert_eq!(transcript.digest().tool_calls(), result.tool_calls, "{}", one.title());
+        assert_eq!(transcript.digest().steps.tool_calls, result.tool_calls, "{}", one.title());
     }
 }
 

@@ -144,12 +144,12 @@ impl Seat {
 
     /// A turn is over: the next one's sums begin.
     pub(super) fn finish(&mut self) {
-        self.usage.on_turn(self.digest.total_usage());
+        self.usage.on_turn(self.digest.usage.total());
         self.digest = Digest::new(true);
     }
 
     /// The usage of all turns so far.
     pub(super) fn used(&self) -> Usage {
-        self.usage.so_far(self.digest.total_usage())
+        self.usage.so_far(self.digest.usage.total())
     }
 }

@@ -176,7 +176,7 @@ impl Owner {
 
     /// Sets the usage so far in the budgets. A turn that crosses one is ended.
     fn charge(&mut self) {
-        let turn = self.turns.digest().and_then(|digest| digest.total_usage());
+        let turn = self.turns.digest().and_then(|digest| digest.usage.total());
         if self.spending.accounts.set(Some(self.spending.usage.so_far(turn))) {
             self.stop(Stop::OverBudget);
         }
@@ -211,7 +211,7 @@ impl Owner {
     pub(super) fn end_own_turn(&mut self) {
         if let Some(own) = self.turns.own.take() {
             debug!(target: SESSION, id = self.session.number, turn = own.turn, "the agent's own turn is over");
-            self.spending.usage.on_turn(own.digest.total_usage());
+            self.spending.usage.on_turn(own.digest.usage.total());
             self.work.seen_behind = true;
             self.listeners.tell_all(&AgentEvent::TurnEnd { turn: own.turn });
         }

@@ -116,7 +116,7 @@ impl Owner {
         // On the same clock.
         prompt.asked = now.checked_sub(prompt.asked.elapsed()).unwrap_or(now);
         let mut active = Active::new(prompt, turn, tag, now, self.session.version, &self.session.request);
-        active.digest.price_by(self.spending.allowance.pricing());
+        active.digest.usage.price_by(self.spending.allowance.pricing());
         for warning in std::mem::take(&mut self.turns.warnings) {
             active.digest.note(&warning);
         }
@@ -224,7 +224,7 @@ impl Owner {
             self.turns.afterwords = Afterwords::after(now, self.session.version);
             self.on_cancelled(active.prompt.number, active.times.begun_at);
         }
-        self.spending.usage.on_turn(active.digest.total_usage());
+        self.spending.usage.on_turn(active.digest.usage.total());
         if let Some(cost) = self.spending.usage.cost() {
             let usage = Usage { cost_usd: Some(cost), ..Usage::default() };
             ledger::note(self.session.agent, &self.session.id, usage);
@@ -244,7 +244,7 @@ impl Owner {
     pub(super) fn silence(&self) -> Silence {
         Silence {
             runs: self.work.book.open().next().map(|tool| format!("its tool {tool}")),
-            printed: self.turns.active.as_ref().and_then(|active| active.digest.other_lines()),
+            printed: self.turns.active.as_ref().and_then(|active| active.digest.events.other_lines.told()),
             unanswered: self.link.traffic.unanswered(),
         }
     }

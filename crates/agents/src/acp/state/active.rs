@@ -157,20 +157,22 @@ impl Active {
             ending,
             stop: self.end.stop,
             text: self.digest.final_text(),
-            last_piece: self.digest.last_piece(),
-            tool_calls: self.digest.tool_calls(),
+            last_piece: self.digest.answer.last_piece(),
+            tool_calls: self.digest.steps.tool_calls,
             // Only tokens since the prompt was sent count: those of an earlier try say nothing about this one.
             has_usage: self.work().1 > self.tries.work_before.1,
             silence,
             refused: self.refused.as_deref(),
             logged: self.tries.logged.as_ref(),
-            reset: self.digest.reset(),
+            reset: self.digest.trouble.reset.as_ref(),
         });
         if fault.is_none() && self.tries.logged == Some(Logged::Cut) {
             self.digest.note("the answer was cut at the longest that the model may give");
         }
         let is_free = |usage: Usage| usage.input_tokens == 0 && usage.output_tokens == 0;
-        if fault.is_none() && self.digest.total_usage().is_some_and(is_free) && self.digest.tool_calls() == 0
+        if fault.is_none()
+            && self.digest.usage.total().is_some_and(is_free)
+            && self.digest.steps.tool_calls == 0
         {
             self.digest.note(NO_MODEL);
         }
@@ -253,8 +255,8 @@ impl Active {
 
     /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
     fn work(&self) -> (u64, u64) {
-        let tokens = self.digest.total_usage().map_or(0, |usage| usage.tokens());
-        (self.digest.tool_calls(), tokens)
+        let tokens = self.digest.usage.total().map_or(0, |usage| usage.tokens());
+        (self.digest.steps.tool_calls, tokens)
     }
 
     /// The result of the turn.

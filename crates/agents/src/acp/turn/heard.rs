@@ -9,7 +9,7 @@ pub(crate) fn hear(update: Update, digest: &mut Digest, book: &mut ToolBook) -> 
     match update {
         Update::Text { text, message, whole, usage } => {
             if let Some(usage) = usage {
-                digest.more_usage_in_passing(usage);
+                digest.usage.add_passing(usage);
             }
             digest.words(message.as_deref(), &text, whole);
         }
@@ -21,7 +21,7 @@ pub(crate) fn hear(update: Update, digest: &mut Digest, book: &mut ToolBook) -> 
         Update::Plan(entries) => digest.tell(AgentEvent::Plan { entries }),
         Update::Used { cost: _, context, limit } => {
             if let Some(reset) = limit {
-                digest.limit(reset);
+                digest.trouble.reset = Some(reset);
             }
             if let Some((used_tokens, max_tokens)) = context {
                 digest.tell(AgentEvent::Context { used_tokens, max_tokens });

@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     is_cut_told: bool,
     pieces: Pieces,
     /// The answer that the CLI's own schema flag produced.
-    pub(super) structured: Option<Value>,
+    pub(crate) structured: Option<Value>,
 }
 
 impl Answer {

@@ -13,8 +13,8 @@ pub struct Terminal {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct TurnEnd {
-    terminal: Option<Terminal>,
+pub struct TurnEnd {
+    pub terminal: Option<Terminal>,
     running: Vec<Running>,
     /// Something has ended, and the agent is about to be told.
     will_wake: bool,
@@ -40,10 +40,6 @@ impl TurnEnd {
         self.terminal.take()?.failure
     }
 
-    pub(super) fn terminal(&self) -> Option<&Terminal> {
-        self.terminal.as_ref()
-    }
-
     pub(super) fn begins(&mut self, id: &str, what: &str, is_work: bool) {
         if self.running.len() < MAX_RUNNING && !self.running.iter().any(|known| known.id == id) {
             self.running.push(Running { id: id.to_owned(), what: what.to_owned(), is_work });
@@ -58,18 +54,18 @@ impl TurnEnd {
     }
 
     /// The agent's work that runs.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.running.iter().filter(|running| running.is_work).map(|running| &*running.what)
     }
 
     /// Whether the turn has ended, and its work too.
-    pub(super) fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.terminal.is_some() && !self.will_wake && self.names().next().is_none()
     }
 
     /// Whether the turn has ended and nothing more is to come behind that. A turn that failed waits for nobody's work, but the CLI
     /// itself may be about to take its failure back.
-    pub(super) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         let is_waited_for = |running: &Running, ok: bool| ok || !running.is_work;
         self.terminal.as_ref().is_some_and(|Terminal { ok, .. }| {
             !self.will_wake && !self.running.iter().any(|running| is_waited_for(running, *ok))

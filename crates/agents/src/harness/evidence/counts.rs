@@ -1,31 +1,10 @@
-//! PURE: what is counted in a turn, and its warnings, whichever way its CLI is run.
-
-use crate::harness::clip::clip;
-
-/// Most warnings of one turn.
-const MAX_WARNINGS: usize = 100;
-
-/// Warnings of a turn, each once.
-#[derive(Debug, Default)]
-pub(crate) struct Warnings(Vec<String>);
-
-impl Warnings {
-    pub(crate) fn add(&mut self, message: &str) {
-        if self.0.len() < MAX_WARNINGS && !self.0.iter().any(|known| known == message) {
-            self.0.push(clip(message).into_owned());
-        }
-    }
-
-    pub(crate) fn all(&self) -> &[String] {
-        &self.0
-    }
-}
+//! PURE: what is counted in a turn, whichever way its CLI is run.
 
 /// The model's answers and tool calls of a turn.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
-    pub(crate) turns: u64,
-    pub(crate) tool_calls: u64,
+pub struct Steps {
+    pub turns: u64,
+    pub tool_calls: u64,
     in_answer: bool,
     /// The model answered in what was read, whatever count of turns the CLI reports.
     pub(crate) has_answered: bool,

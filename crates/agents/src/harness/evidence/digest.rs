@@ -3,14 +3,13 @@
 
 use super::answer::{Answer, LEFT_OUT};
 use super::background::{Terminal, TurnEnd};
-use super::counts::{Steps, Warnings};
+use super::counts::Steps;
 use super::failure::{Failure, Words};
 use super::last_lines::LastLines;
 use super::turn_usage::TurnUsage;
 use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::evidence::reset::Reset;
-use crate::harness::spending::Pricing;
 use ground::json::{Json, Pieces};
 use process::Refused;
 use serde_json::Value;
@@ -18,22 +17,26 @@ use serde_json::Value;
 mod joined;
 
 const MAX_OPEN_TOOLS: usize = 4096;
+/// Most warnings of one turn.
+const MAX_WARNINGS: usize = 100;
 
 /// A turn as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Digest {
-    events: Events,
+    pub(crate) events: Events,
     tools: Tools,
-    session: Option<String>,
-    model: Option<String>,
-    answer: Answer,
+    pub(crate) session: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) answer: Answer,
     thoughts: Pieces,
-    usage: TurnUsage,
-    steps: Steps,
-    warnings: Warnings,
-    trouble: Trouble,
-    end: TurnEnd,
-    idle: Idle,
+    pub(crate) usage: TurnUsage,
+    pub steps: Steps,
+    /// Each once.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) trouble: Trouble,
+    /// The agent's end of turn, and work that goes on behind it.
+    pub end: TurnEnd,
+    pub(crate) idle: Idle,
 }
 
 /// Lines and model calls since the last sign of progress.
@@ -44,13 +47,14 @@ pub struct Idle {
 }
 
 #[derive(Debug, Default)]
-struct Events {
-    are_built: bool,
+pub(crate) struct Events {
+    /// Somebody listens.
+    pub are_built: bool,
     built: Vec<AgentEvent>,
     /// The CLI printed an event.
-    are_read: bool,
-    /// Lines since the last event that are none.
-    other_lines: LastLines,
+    pub are_read: bool,
+    /// The last lines since the last event.
+    pub other_lines: LastLines,
 }
 
 #[derive(Debug, Default)]
@@ -62,12 +66,12 @@ struct Tools {
 
 /// Failures of the turn, and signs of them.
 #[derive(Debug, Default)]
-struct Trouble {
-    failure: Option<Failure>,
-    retrying: Option<Failure>,
+pub(crate) struct Trouble {
+    pub failure: Option<Failure>,
+    pub retrying: Option<Failure>,
     /// When the limit that it ran into ends.
-    reset: Option<Reset>,
-    is_stuck: bool,
+    pub reset: Option<Reset>,
+    pub is_stuck: bool,
 }
 
 impl Digest {
@@ -79,15 +83,6 @@ impl Digest {
     pub fn knowing(mut self, words: &'static Words) -> Self {
         self.tools.words = Some(words);
         self
-    }
-
-    /// Whether events are built from here on.
-    pub fn set_detail(&mut self, detail: bool) {
-        self.events.are_built = detail;
-    }
-
-    pub fn detail(&self) -> bool {
-        self.events.are_built
     }
 
     pub fn take_events(&mut self) -> Vec<AgentEvent> {
@@ -161,11 +156,6 @@ impl Digest {
         self.text_of(None, text, false);
     }
 
-    /// The answer that the CLI's own schema flag produced.
-    pub fn structured(&mut self, value: Value) {
-        self.answer.structured = Some(value);
-    }
-
     pub fn reasoning(&mut self, text: &str, delta: bool) {
         let text = &*self.thoughts.push(text);
         if !text.is_empty() {
@@ -236,11 +226,6 @@ impl Digest {
         }
     }
 
-    /// Costs are told by these prices.
-    pub(crate) fn price_by(&mut self, pricing: Pricing) {
-        self.usage.price_by(pricing);
-    }
-
     /// Usage of one step or message, to be added.
     pub fn usage(&mut self, usage: Usage) {
         let told = self.usage.add(usage);
@@ -251,12 +236,6 @@ impl Digest {
     pub fn usage_total(&mut self, total: Usage) {
         let new = self.usage.set(total);
         self.emit(|| AgentEvent::Usage(new));
-    }
-
-    /// All that a provider which tells its usage at its end has told in passing since it last did so: it counts until that end
-    /// comes.
-    pub fn usage_in_passing(&mut self, since: Usage) {
-        self.usage.set_passing(since);
     }
 
     /// The model began an answer, or goes on with it; a tool's end closes it.
@@ -271,22 +250,9 @@ impl Digest {
         self.steps.answers();
     }
 
-    pub fn set_turns(&mut self, turns: u64) {
-        self.steps.turns = turns;
-    }
-
     /// A sign that work gets done: chatter counts from here.
     pub fn progress(&mut self) {
         self.idle = Idle::default();
-    }
-
-    pub fn line_seen(&mut self) {
-        self.idle.lines += 1;
-    }
-
-    /// A model call that brought nothing.
-    pub fn idle_step(&mut self) {
-        self.idle.steps += 1;
     }
 
     /// The agent tries again by itself.
@@ -296,14 +262,11 @@ impl Digest {
         self.trouble.retrying = Some(failure);
     }
 
-    /// A limit was reached; when it ends.
-    pub fn limit(&mut self, reset: Reset) {
-        self.trouble.reset = Some(reset);
-    }
-
     /// A warning of the result that is no event.
     pub(crate) fn note(&mut self, message: &str) {
-        self.warnings.add(message);
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.iter().any(|known| known == message) {
+            self.warnings.push(clip(message).into_owned());
+        }
     }
 
     pub fn warning(&mut self, message: &str) {
@@ -353,24 +316,10 @@ impl Digest {
         self.progress();
     }
 
-    /// It repeats itself and will not come to an end.
-    pub fn stuck(&mut self) {
-        self.trouble.is_stuck = true;
-    }
-
     /// An event of the CLI was read.
     pub fn event_seen(&mut self) {
         self.events.are_read = true;
         self.events.other_lines.clear();
-    }
-
-    pub fn has_events(&self) -> bool {
-        self.events.are_read
-    }
-
-    /// The last lines since the last event.
-    pub fn other_lines(&self) -> Option<String> {
-        self.events.other_lines.told()
     }
 
     pub fn noise(&mut self, line: &[u8]) {
@@ -387,7 +336,7 @@ impl Digest {
 
     /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.
     pub fn close(&mut self) {
-        if let Some(Terminal { ok, failure }) = self.end.terminal().cloned() {
+        if let Some(Terminal { ok, failure }) = self.end.terminal.clone() {
             if let Some(failure) = failure {
                 self.error(failure);
             }
@@ -397,96 +346,19 @@ impl Digest {
 
     // Getters: the verdict and the result read here.
 
-    pub fn session_id(&self) -> Option<&str> {
-        self.session.as_deref()
-    }
-
-    pub fn model_name(&self) -> Option<&str> {
-        self.model.as_deref()
-    }
-
     /// The answer; while a message is being streamed, what there is of it.
     pub fn final_text(&self) -> &str {
         self.answer.text()
     }
 
-    /// Takes [`Digest::final_text`], which may be long; afterwards it is empty.
-    pub fn take_final_text(&mut self) -> String {
-        self.answer.take_text()
-    }
-
-    pub fn structured_answer(&self) -> Option<&Value> {
-        self.answer.structured.as_ref()
-    }
-
-    /// All that was used so far.
-    pub(crate) fn untold_usage(&self) -> Usage {
-        self.usage.untold()
-    }
-
-    pub fn total_usage(&self) -> Option<Usage> {
-        self.usage.total()
-    }
-
     /// A model answered, or a tool ran.
     pub fn has_worked(&self) -> bool {
-        self.steps.has_answered || self.tool_calls() > 0
-    }
-
-    pub fn turns(&self) -> u64 {
-        self.steps.turns
-    }
-
-    pub fn tool_calls(&self) -> u64 {
-        self.steps.tool_calls
+        self.steps.has_answered || self.steps.tool_calls > 0
     }
 
     /// The name of a tool that runs.
     pub fn open_tool(&self) -> Option<&str> {
         self.tools.open.last().map(|(_, name)| name.as_str())
-    }
-
-    pub fn warnings(&self) -> &[String] {
-        self.warnings.all()
-    }
-
-    pub fn last_failure(&self) -> Option<&Failure> {
-        self.trouble.failure.as_ref()
-    }
-
-    pub fn last_retry(&self) -> Option<&Failure> {
-        self.trouble.retrying.as_ref()
-    }
-
-    pub fn reset(&self) -> Option<&Reset> {
-        self.trouble.reset.as_ref()
-    }
-
-    pub fn terminal(&self) -> Option<&Terminal> {
-        self.end.terminal()
-    }
-
-    /// Names of the background work that the turn waits for.
-    pub fn background(&self) -> impl Iterator<Item = &str> {
-        self.end.names()
-    }
-
-    /// Whether nothing more of this turn is to come: it ended, and nothing runs behind that end.
-    pub fn is_settled(&self) -> bool {
-        self.end.is_settled()
-    }
-
-    /// Whether the turn's own work is over, though the CLI may still put its things in order.
-    pub fn is_answered(&self) -> bool {
-        self.end.is_answered()
-    }
-
-    pub fn is_stuck(&self) -> bool {
-        self.trouble.is_stuck
-    }
-
-    pub fn idle(&self) -> Idle {
-        self.idle
     }
 }
 

@@ -181,7 +181,11 @@ fn result(line: Line, digest: &mut Digest) {
     let [name, message, code] = error.fields(["type", "message", "code"]);
     let words = message.text().or(error.text()).unwrap_or_else(|| {
         // An earlier failure gives the reason if the last line has none.
-        digest.last_failure().map_or("the turn failed".into(), |failure| failure.message.clone().into())
+        digest
+            .trouble
+            .failure
+            .as_ref()
+            .map_or("the turn failed".into(), |failure| failure.message.clone().into())
     });
     let mut failure = WORDS.failure(code.whole(), words);
     if failure.kind == AgentErrorKind::Unknown {

@@ -214,7 +214,7 @@ impl Messages {
     fn count_turns(&mut self, turns: Option<u64>, digest: &mut Digest) {
         if let Some(turns) = turns.filter(|turns| *turns > 0) {
             self.turns = if self.style == Style::Claude { self.turns.saturating_add(turns) } else { turns };
-            digest.set_turns(self.turns);
+            digest.steps.turns = self.turns;
         }
     }
 
@@ -249,7 +249,7 @@ impl Messages {
         warn_of_denials(denials, digest);
         let structured = if structured.is_present() { structured } else { structured_result };
         if structured.is_present() {
-            digest.structured(structured.build());
+            digest.answer.structured = Some(structured.build());
         }
         // A complete result has a subtype, a flag for errors, and the answer.
         let is_success = subtype.is("success")
@@ -325,7 +325,7 @@ fn rate_limit(line: Line, digest: &mut Digest) {
     let [status, kind, resets_at] = info.fields(["status", "rateLimitType", "resetsAt"]);
     if status.is("rejected") {
         if let Some(reset) = resets_at.whole().and_then(Reset::at_epoch) {
-            digest.limit(reset);
+            digest.trouble.reset = Some(reset);
         }
         let kind = kind.text().map(|kind| format!(" ({kind})")).unwrap_or_default();
         digest.warning(&format!("the limit of the subscription is reached{kind}"));

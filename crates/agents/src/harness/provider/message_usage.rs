@@ -67,7 +67,7 @@ impl MessageUsage {
     pub(super) fn on_message(&mut self, usage: Option<Usage>, digest: &mut Digest) {
         if usage.is_some() {
             self.current = usage;
-            digest.usage_in_passing(self.passing());
+            digest.usage.set_passing(self.passing());
         }
     }
 
@@ -81,7 +81,7 @@ impl MessageUsage {
             None if self.others.len() < MAX_MESSAGES => self.others.push((id.to_owned(), usage)),
             None => self.others[last].1 = self.others[last].1.plus(usage),
         }
-        digest.usage_in_passing(self.passing());
+        digest.usage.set_passing(self.passing());
     }
 
     fn of_others(&self) -> Usage {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn input(digest: &Digest) -> u64 {
-        digest.total_usage().unwrap().input_tokens
+        digest.usage.total().unwrap().input_tokens
     }
 
     fn told_at(cost: f64, tokens: Usage) -> Option<Usage> {
@@ -191,12 +191,12 @@ mod tests {
         told.on_other_message("a", usage(600), &mut digest);
         let plain = json!({"usage": {"input_tokens": 1200}, "total_cost_usd": 0.5});
         result(&mut told, &mut digest, &plain);
-        assert_eq!(digest.total_usage(), told_at(0.5, usage(1800).unwrap()));
+        assert_eq!(digest.usage.total(), told_at(0.5, usage(1800).unwrap()));
         // The next one, after work in the background: money counts on.
         told.on_message(usage(50), &mut digest);
         assert_eq!(input(&digest), 1850);
         result(&mut told, &mut digest, &json!({"usage": {"input_tokens": 60}, "total_cost_usd": 0.75}));
-        assert_eq!(digest.total_usage(), told_at(0.75, usage(1860).unwrap()));
+        assert_eq!(digest.usage.total(), told_at(0.75, usage(1860).unwrap()));
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
                 let line = json!({"usage": {"input_tokens": 6}, "total_cost_usd": cost});
                 result(&mut told, &mut digest, &line);
             }
-            assert_eq!(digest.total_usage().unwrap().cost_usd, Some(sum), "{costs:?}");
+            assert_eq!(digest.usage.total().unwrap().cost_usd, Some(sum), "{costs:?}");
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
             cost_usd: Some(0.75),
             cost_source: Some(CostSource::Agent),
         };
-        assert_eq!(digest.total_usage(), Some(expected));
+        assert_eq!(digest.usage.total(), Some(expected));
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
             cost_usd: Some(0.01),
             cost_source: Some(CostSource::Agent),
         };
-        assert_eq!(digest.total_usage(), Some(expected));
+        assert_eq!(digest.usage.total(), Some(expected));
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn failed(error: Json, digest: &mut Digest) {
     let [name, data, message] = error.fields(["name", "data", "message"]);
     let [words, status, headers] = data.fields(["message", "statusCode", "responseHeaders"]);
     if let Some(reset) = reset_in(headers) {
-        digest.limit(reset);
+        digest.trouble.reset = Some(reset);
     }
     let words = [words, message, name, error].into_iter().find_map(Json::text);
     let mut failure = WORDS.failure(status.whole(), words.unwrap_or("unknown error".into()));
@@ -152,7 +152,7 @@ fn done(line: Line, digest: &mut Digest) {
     for permission in rejected.items().filter_map(Json::text).take(10) {
         digest.warning(&format!("{permission} was denied permission"));
     }
-    if digest.terminal().is_none() && !digest.final_text().is_empty() {
+    if digest.end.terminal.is_none() && !digest.final_text().is_empty() {
         digest.end(true, None);
     }
 }
@@ -166,7 +166,7 @@ impl Opencode {
                 AgentErrorKind::ContextLength,
                 format!("the conversation was compacted {MAX_CONTINUED} times without progress"),
             ));
-            digest.stuck();
+            digest.trouble.is_stuck = true;
         }
     }
 
@@ -196,7 +196,7 @@ impl Opencode {
             _ => {
                 digest.reopen();
                 if !is_fruitful {
-                    digest.idle_step();
+                    digest.idle.steps += 1;
                 }
             }
         }

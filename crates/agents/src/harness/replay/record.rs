@@ -113,7 +113,7 @@ impl Attempt {
         };
         let mut transcript = Transcript::new(provider, true, judged.before);
         let accounting = provider.descriptor().accounting;
-        transcript.digest_mut().price_by(Pricing { prices: judged.prices, accounting });
+        transcript.digest_mut().usage.price_by(Pricing { prices: judged.prices, accounting });
         let unreadable = |error: std::io::Error| {
             Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
         };
@@ -270,7 +270,7 @@ fn read_structured(
     digest: &Digest,
 ) -> (Option<Value>, Option<Fault>) {
     let candidates = Candidates {
-        given: digest.structured_answer(),
+        given: digest.answer.structured.as_ref(),
         file: last.judged.answer.as_deref(),
         text: digest.final_text(),
     };

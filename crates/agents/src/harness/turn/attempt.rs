@@ -67,7 +67,7 @@ pub(crate) async fn attempt(
     let process = process::spawn(spec);
     let mut transcript =
         Transcript::new(plan.task.request.agent.provider, audience.wants_events(), plan.before);
-    transcript.digest_mut().price_by(plan.task.allowance.pricing());
+    transcript.digest_mut().usage.price_by(plan.task.allowance.pricing());
     let (writer, reader) = output(transcript);
     process.subscribe(Box::new(writer));
     debug!(target: TURN, id = plan.task.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
@@ -190,22 +190,24 @@ impl Watch<'_> {
     fn on_news(&mut self, audience: &mut Audience) {
         let mut heard = self.reader.heard();
         let progressed = heard.take_progress();
-        if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest().session_id()) {
+        if let (Some(session), None) =
+            (&self.plan.launch.session, heard.transcript.digest().session.as_deref())
+        {
             // It lives, and goes by the id that it was given; it says so itself only at its end.
             heard.transcript.digest_mut().session(session);
         }
         let digest = heard.transcript.digest();
         let news = Heard {
-            in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
+            in_tool: digest.open_tool().is_some() || digest.end.names().next().is_some(),
             progressed,
             ended: self.is_over(digest),
-            has_events: digest.has_events(),
+            has_events: digest.events.are_read,
         };
-        let is_stuck = digest.is_stuck();
-        let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
-        let usage = digest.total_usage();
+        let is_stuck = digest.trouble.is_stuck;
+        let (turns, tool_calls) = (digest.steps.turns, digest.steps.tool_calls);
+        let usage = digest.usage.total();
         if let Some(in_passing) = &self.plan.task.request.in_passing {
-            in_passing.send_replace(digest.untold_usage());
+            in_passing.send_replace(digest.usage.untold());
         }
         drop(heard);
         if self.accounts.set(usage) {
@@ -229,13 +231,13 @@ impl Watch<'_> {
     /// Whether only the process's own end is waited for.
     fn is_over(&self, digest: &Digest) -> bool {
         match self.plan.task.request.background {
-            Background::Wait => digest.is_settled(),
-            Background::Leave => digest.terminal().is_some(),
+            Background::Wait => digest.end.is_settled(),
+            Background::Leave => digest.end.terminal.is_some(),
         }
     }
 
     fn idle(&self) -> Idle {
-        self.reader.heard().transcript.digest().idle()
+        self.reader.heard().transcript.digest().idle
     }
 
     fn clock_due(&mut self) -> Due {
@@ -249,7 +251,7 @@ impl Watch<'_> {
         let Some(asked) = self.plan.resume else { return };
         let provider = self.plan.task.request.agent.provider;
         let heard = self.reader.heard();
-        let reported = heard.transcript.digest().session_id();
+        let reported = heard.transcript.digest().session.as_deref();
         let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
         drop(heard);
         if is_other {
@@ -308,7 +310,7 @@ impl Watch<'_> {
     fn tell(&mut self, audience: &mut Audience) {
         let events = self.reader.heard().transcript.take_events();
         audience.tell(events);
-        self.reader.heard().transcript.digest_mut().set_detail(audience.wants_events());
+        self.reader.heard().transcript.digest_mut().events.are_built = audience.wants_events();
         // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
         let is_held = self.stop.is_none() && audience.is_full();
         self.reader.hold(is_held);
@@ -322,7 +324,7 @@ impl Watch<'_> {
         let Plan { task: Task { number, request, .. }, resume, before, .. } = *self.plan;
         let provider = request.agent.provider;
         let (mut transcript, stderr) = self.reader.end(provider);
-        transcript.digest_mut().set_detail(audience.wants_events());
+        transcript.digest_mut().events.are_built = audience.wants_events();
         let (verdict, error) = match (&outcome.result, &outcome.error) {
             (None, Some(error)) => (Verdict { recovered: false, fault: None }, Some(self.not_run(error))),
             _ => {
@@ -342,17 +344,17 @@ impl Watch<'_> {
             }
         };
         let digest = transcript.digest();
-        if let (Some(session), Some(counted)) = (digest.session_id(), transcript.reader().counted()) {
+        if let (Some(session), Some(counted)) = (digest.session.as_deref(), transcript.reader().counted()) {
             ledger::note(provider, session, counted);
         }
         let fault = verdict.fault.as_ref().map(|fault| fault.error.code());
         let code = error.as_ref().map(Error::code).or(fault).map_or("none", ErrorCode::as_str);
-        let (turns, tool_calls, recovered) = (digest.turns(), digest.tool_calls(), verdict.recovered);
+        let (turns, tool_calls, recovered) = (digest.steps.turns, digest.steps.tool_calls, verdict.recovered);
         let exit_code = outcome.result.as_ref().and_then(|result| result.exit_code);
         debug!(target: TURN, id = number, error = code, exit_code, recovered, turns, tool_calls, "judged the attempt");
         let digest = transcript.digest_mut();
         audience.tell(digest.take_events());
-        digest.set_detail(true);
+        digest.events.are_built = true;
         digest.close();
         let (has_worked, last_events) = (digest.has_worked(), digest.take_events());
         let mut result = TurnResult::of(provider, digest, recovered);
@@ -393,7 +395,7 @@ impl Watch<'_> {
         let metered = self.traffic.metered();
         // Usage that came with the last lines counts as well: a turn that used too much has failed, however it ended.
         let has_crossed = self.accounts.meter(usage_of(&metered));
-        if (self.accounts.set(digest.total_usage()) || has_crossed) && self.stop != Some(Stop::Aborted) {
+        if (self.accounts.set(digest.usage.total()) || has_crossed) && self.stop != Some(Stop::Aborted) {
             self.stop = Some(Stop::OverBudget);
         }
         if !allowance.is_unlimited() {

@@ -7,12 +7,12 @@ use process::{Metered, Outcome};
 
 /// The work behind its end of turn, or the first few of it.
 pub(super) fn left_behind(digest: &Digest) -> Vec<String> {
-    digest.background().take(10).map(str::to_owned).collect()
+    digest.end.names().take(10).map(str::to_owned).collect()
 }
 
 /// Warns of processes that were left, and of protected files that they changed.
 pub(super) fn warn_of_tree(digest: &mut Digest, outcome: &Outcome, left: &[String], is_stopped: bool) {
-    if digest.terminal().is_some() && !left.is_empty() {
+    if digest.end.terminal.is_some() && !left.is_empty() {
         digest.warning(&format!("still running at the end of the turn, and killed: {}", left.join(", ")));
     } else if !is_stopped && let Some(message) = strays_of(outcome) {
         digest.warning(&message);
@@ -24,9 +24,9 @@ pub(super) fn warn_of_tree(digest: &mut Digest, outcome: &Outcome, left: &[Strin
 
 /// Warns of usage that a limit does not count.
 pub(crate) fn warn_of_usage(digest: &mut Digest, allowance: &Allowance, metered: &Metered) {
-    let is_unknown = digest.total_usage().is_none() && metered.requests == 0 && digest.turns() > 0;
+    let is_unknown = digest.usage.total().is_none() && metered.requests == 0 && digest.steps.turns > 0;
     let unknown = is_unknown.then(|| "the CLI reported no usage: no budget counts this attempt".to_owned());
-    let unpriced = allowance.unpriced_words(digest.total_usage(), &usage_of(metered));
+    let unpriced = allowance.unpriced_words(digest.usage.total(), &usage_of(metered));
     for message in [unknown, unpriced, metered_words(metered)].into_iter().flatten() {
         digest.warning(&message);
     }

@@ -55,7 +55,7 @@ pub(crate) fn reread(
     transcript.read_rest();
     // Warnings that are not in the CLI's output came from the harness, before or during the run.
     for warning in warnings {
-        if !transcript.digest().warnings().contains(warning) {
+        if !transcript.digest().warnings.contains(warning) {
             transcript.digest_mut().warning(warning);
         }
     }

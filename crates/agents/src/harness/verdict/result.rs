@@ -67,7 +67,7 @@ impl TurnResult {
     /// The result of one attempt.
     pub fn of(provider: Provider, digest: &mut Digest, recovered: bool) -> Self {
         let facts = TurnFacts::of(provider, digest, recovered);
-        TurnResult { text: digest.take_final_text(), facts }
+        TurnResult { text: digest.answer.take_text(), facts }
     }
 }
 
@@ -92,19 +92,19 @@ impl std::ops::Deref for TurnResult {
 impl TurnFacts {
     pub(crate) fn of(provider: Provider, digest: &Digest, recovered: bool) -> Self {
         TurnFacts {
-            structured: digest.structured_answer().cloned(),
-            session_id: digest.session_id().map(str::to_owned),
-            usage: digest.total_usage(),
+            structured: digest.answer.structured.clone(),
+            session_id: digest.session.clone(),
+            usage: digest.usage.total(),
             metered: None,
-            turns: digest.turns(),
-            tool_calls: digest.tool_calls(),
+            turns: digest.steps.turns,
+            tool_calls: digest.steps.tool_calls,
             attempts: 1,
             queued_ms: 0.0,
             duration_ms: 0.0,
             provider: provider.as_str(),
-            model: digest.model_name().map(str::to_owned),
+            model: digest.model.clone(),
             recovered,
-            warnings: digest.warnings().to_vec(),
+            warnings: digest.warnings.clone(),
             process: None,
             sandbox: None,
             record: None,

@@ -122,7 +122,7 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
 }
 
 fn message(reader: &mut dyn Reader, whole: Option<Line>, line: &[u8], digest: &mut Digest) {
-    digest.line_seen();
+    digest.idle.lines += 1;
     let is_whole = whole.is_some();
     if whole.is_some_and(|line| reader.line(line, digest)) {
         digest.event_seen();
@@ -189,7 +189,7 @@ mod tests {
             let mut transcript = Transcript::new(Provider::Codex, true, None);
             transcript.feed(format!("{line}\n").as_bytes());
             transcript.finish();
-            transcript.digest().warnings().len()
+            transcript.digest().warnings.len()
         };
         assert_eq!(warnings(r#"{"type":"item.completed","item":{"id":"i","type":"agent_me"#), 1);
         assert_eq!(warnings(r#"{"type":"item.completed","item":{}} and more"#), 1);

@@ -111,7 +111,7 @@ fn a_turn_is_over_when_what_it_left_running_is_done_and_the_agent_has_answered_a
         let digest = transcript.digest();
         match (line["type"].as_str(), line["subtype"].as_str()) {
             (Some("result"), _) | (_, Some("task_notification")) => {
-                settled.push((digest.terminal().is_some(), digest.is_settled()));
+                settled.push((digest.end.terminal.is_some(), digest.end.is_settled()));
             }
             _ => {}
         }

@@ -53,14 +53,4 @@ impl Digest {
             self.usage(usage);
         }
     }
-
-    /// The usage of one call, told in passing.
-    pub(crate) fn more_usage_in_passing(&mut self, usage: Usage) {
-        self.usage.add_passing(usage);
-    }
-
-    /// The last piece of an answer whose messages join.
-    pub(crate) fn last_piece(&self) -> &str {
-        self.answer.last_piece()
-    }
 }

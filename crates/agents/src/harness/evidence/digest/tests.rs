@@ -33,16 +33,16 @@ fn a_total_is_told_as_what_is_new() {
     digest.usage_total(usage(10));
     digest.usage_total(usage(15));
     assert_eq!(digest.take_events(), [AgentEvent::Usage(usage(10)), AgentEvent::Usage(usage(5))]);
-    assert_eq!(digest.total_usage(), Some(usage(15)));
+    assert_eq!(digest.usage.total(), Some(usage(15)));
 }
 
 #[test]
 fn a_count_that_the_agent_made_up_does_not_overflow() {
     let mut digest = Digest::new(false);
-    digest.set_turns(u64::MAX);
+    digest.steps.turns = u64::MAX;
     digest.model_answered();
     digest.model_speaks();
-    assert_eq!(digest.turns(), u64::MAX);
+    assert_eq!(digest.steps.turns, u64::MAX);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_answer_that_was_cut_is_warned_of_once() {
     }
     digest.output_ended();
     digest.output_ended();
-    assert_eq!(digest.warnings(), [LEFT_OUT]);
+    assert_eq!(digest.warnings, [LEFT_OUT]);
 }
 
 fn text(text: &str, delta: bool) -> AgentEvent {
@@ -70,8 +70,8 @@ fn where_messages_join_the_answer_is_what_was_said_after_the_last_tool_call() {
     digest.words(Some("a"), "It is ", false);
     digest.words(Some("a"), "done.", false);
     digest.words(Some("b"), "And more.", false);
-    assert_eq!((digest.final_text(), digest.last_piece()), ("It is done.\n\nAnd more.", "And more."));
-    assert_eq!((digest.turns(), digest.tool_calls()), (2, 1));
+    assert_eq!((digest.final_text(), digest.answer.last_piece()), ("It is done.\n\nAnd more.", "And more."));
+    assert_eq!((digest.steps.turns, digest.steps.tool_calls), (2, 1));
 }
 
 #[test]
@@ -90,12 +90,12 @@ fn a_whole_message_replaces_its_pieces_and_is_not_told_twice() {
 fn tokens_of_several_ends_are_summed_and_those_in_passing_count_before_an_end() {
     let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
     let mut digest = Digest::new(false);
-    digest.more_usage_in_passing(usage(5));
+    digest.usage.add_passing(usage(5));
     digest.part_ends(Some(usage(10)), Some(0.5));
-    digest.more_usage_in_passing(usage(7));
-    assert_eq!(digest.total_usage().map(|usage| usage.input_tokens), Some(17));
+    digest.usage.add_passing(usage(7));
+    assert_eq!(digest.usage.total().map(|usage| usage.input_tokens), Some(17));
     digest.part_ends(None, None);
-    let total = digest.total_usage().unwrap();
+    let total = digest.usage.total().unwrap();
     assert_eq!((total.input_tokens, total.cost_usd), (17, Some(0.5)));
 }
 
