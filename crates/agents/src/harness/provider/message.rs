@@ -13,24 +13,6 @@ use ground::json::{Json, Line};
 
 const REPEATED: &str = "the CLI retried within its answer: the beginning of the text may be repeated";
 
-/// The fields of a `result`.
-const RESULT: [&str; 14] = [
-    "is_error",
-    "result",
-    "errors",
-    "error",
-    "usage",
-    "total_cost_usd",
-    "num_turns",
-    "api_error_status",
-    "structured_output",
-    "structured_result",
-    "permission_denials",
-    "terminal_reason",
-    "model_usage_since_last_result",
-    "duration_api_ms",
-];
-
 /// Reads the lines of both.
 pub(crate) struct Messages {
     style: Style,
@@ -226,35 +208,25 @@ impl Messages {
     }
 
     fn result(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
-        let [
-            is_error,
-            result,
-            errors,
-            error,
-            usage,
-            cost,
-            turns,
-            status,
-            structured,
-            structured_result,
-            denials,
-            reason,
-            new_usage,
-            asked_ms,
-        ] = line.fields(RESULT);
+        let of = |name: &str| line.json().field(name);
+        let (is_error, result, usage, status) =
+            (of("is_error"), of("result"), of("usage"), of("api_error_status"));
+        let turns = of("num_turns").count();
         report_session(session, digest);
         let last_call = self.usage.last_call();
-        self.usage.on_result(usage, cost.amount(), new_usage, digest);
-        self.count_turns(turns.count(), digest);
-        warn_of_denials(denials, digest);
-        let structured = if structured.is_present() { structured } else { structured_result };
-        if structured.is_present() {
+        let new_usage = of("model_usage_since_last_result");
+        self.usage.on_result(usage, of("total_cost_usd").amount(), new_usage, digest);
+        self.count_turns(turns, digest);
+        warn_of_denials(of("permission_denials"), digest);
+        let structured =
+            [of("structured_output"), of("structured_result")].into_iter().find(|it| it.is_present());
+        if let Some(structured) = structured {
             digest.answer.structured = Some(structured.build());
         }
         // A complete result has a subtype, a flag for errors, and the answer.
         let is_success = subtype.is("success")
             && is_error.flag() == Some(false)
-            && (result.is_text() || structured.is_present());
+            && (result.is_text() || structured.is_some());
         if is_success {
             if self.kept_words {
                 digest.warning(REPEATED);
@@ -266,7 +238,7 @@ impl Messages {
                 let failure = Failure::new(AgentErrorKind::Permission, text.trim().to_owned());
                 return digest.end(false, Some(failure));
             }
-            let is_own = turns.count() == Some(0) && asked_ms.count() == Some(0);
+            let is_own = turns == Some(0) && of("duration_api_ms").count() == Some(0);
             if is_own && is_free && !text.trim().is_empty() {
                 digest.warning(NO_MODEL);
             }
@@ -275,8 +247,8 @@ impl Messages {
         if subtype.is("success") && is_error.flag() != Some(true) || !subtype.is_text() {
             return digest.warning("an incomplete result was ignored: it did not end the turn");
         }
-        let words = words_of(errors, error, result).unwrap_or_else(|| {
-            reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()
+        let words = words_of(of("errors"), of("error"), result).unwrap_or_else(|| {
+            of("terminal_reason").text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()
         });
         let mut failure = self.words.failure(status.whole(), words);
         if subtype.is("error_max_budget_usd") {
