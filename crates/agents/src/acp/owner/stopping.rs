@@ -20,7 +20,7 @@ impl Owner {
     /// The turn under way is to end: the agent is asked to, and killed if it does not.
     pub(super) fn stop(&mut self, stop: Stop) {
         if stop == Stop::OverBudget {
-            self.link.traffic.cut();
+            self.link.traffic.run.cut();
         }
         let now = self.now();
         let Some(active) = &mut self.turns.active else { return };
@@ -148,7 +148,7 @@ impl Owner {
     }
 
     pub(super) async fn end(&mut self, over: Over) {
-        let refused = self.link.traffic.take_refused();
+        let refused = self.link.traffic.refusals.take();
         self.on_refused(&refused);
         self.withdraw_all();
         let (exit, is_closed, cause) = match over {

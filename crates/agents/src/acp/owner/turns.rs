@@ -245,7 +245,7 @@ impl Owner {
         Silence {
             runs: self.work.book.open().next().map(|tool| format!("its tool {tool}")),
             printed: self.turns.active.as_ref().and_then(|active| active.digest.events.other_lines.told()),
-            unanswered: self.link.traffic.unanswered(),
+            unanswered: self.link.traffic.run.requests.unanswered(),
         }
     }
 
@@ -259,7 +259,7 @@ impl Owner {
         }
         let mut result = active.result(self.session.agent, structured, now);
         if self.session.request.agent.sandbox.is_some() {
-            result.facts.sandbox = Some(TurnSandbox { refused: self.link.traffic.refused() });
+            result.facts.sandbox = Some(TurnSandbox { refused: self.link.traffic.refusals.all() });
         }
         result.facts.metered = told(metered);
         if let (None, Some(metered)) = (result.facts.usage, &result.facts.metered) {

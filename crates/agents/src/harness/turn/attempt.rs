@@ -294,7 +294,7 @@ impl Watch<'_> {
         self.stop = Some(stop);
         debug!(target: TURN, id = self.plan.task.number, ?stop, "decided: the attempt is stopped");
         if stop == Stop::OverBudget {
-            self.traffic.cut();
+            self.traffic.run.cut();
         }
         self.left = left_behind(self.reader.heard().transcript.digest());
         // From here on the output is read to its end, even if a listener is slow.
@@ -336,7 +336,7 @@ impl Watch<'_> {
                     ending: &ending_of(&outcome),
                     stop: self.stop,
                     stderr: &stderr,
-                    unanswered: self.traffic.unanswered(),
+                    unanswered: self.traffic.run.requests.unanswered(),
                     resume,
                     may_resume: resume.is_some(),
                 };
@@ -367,7 +367,7 @@ impl Watch<'_> {
             has_worked,
             is_aborted: self.is_aborted,
             last_events,
-            refused: self.traffic.refused(),
+            refused: self.traffic.refusals.all(),
             metered: self.traffic.metered(),
             judged: Judged {
                 stop: self.stop,
@@ -387,9 +387,9 @@ impl Watch<'_> {
             self.left = left_behind(digest);
         }
         warn_of_tree(digest, outcome, &self.left, self.stop.is_some());
-        digest.refused(self.traffic.take_refused());
+        digest.refused(self.traffic.refusals.take());
         let refusals = request.agent.provider.descriptor().words.refusals_in(stderr);
-        for message in refused_words(&self.traffic.refused()).into_iter().chain(refusals) {
+        for message in refused_words(&self.traffic.refusals.all()).into_iter().chain(refusals) {
             digest.warning(&message);
         }
         let metered = self.traffic.metered();

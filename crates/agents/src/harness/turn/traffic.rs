@@ -15,18 +15,14 @@ pub(crate) enum TrafficNews {
 }
 
 pub(crate) struct TurnTraffic {
-    traffic: Traffic,
-    refusals: NewRefusals,
+    pub(crate) run: Traffic,
+    pub(crate) refusals: NewRefusals,
     metered: watch::Receiver<Metered>,
 }
 
 impl TurnTraffic {
     pub(crate) fn of(traffic: &Traffic) -> TurnTraffic {
-        TurnTraffic {
-            traffic: traffic.clone(),
-            refusals: traffic.refusals.watch(),
-            metered: traffic.metered(),
-        }
+        TurnTraffic { run: traffic.clone(), refusals: traffic.refusals.watch(), metered: traffic.metered() }
     }
 
     /// Waits for the next news.
@@ -38,29 +34,9 @@ impl TurnTraffic {
         }
     }
 
-    /// Targets that were refused and that no news told.
-    pub(crate) fn take_refused(&mut self) -> Vec<Refused> {
-        self.refusals.take()
-    }
-
-    /// All refused targets.
-    pub(crate) fn refused(&self) -> Vec<Refused> {
-        self.refusals.all()
-    }
-
-    /// The host that was asked last and did not answer.
-    pub(crate) fn unanswered(&self) -> Option<String> {
-        self.traffic.requests.unanswered()
-    }
-
     /// All metered tokens.
     pub(crate) fn metered(&self) -> Metered {
         self.metered.borrow().clone()
-    }
-
-    /// No more may be spent.
-    pub(crate) fn cut(&self) {
-        self.traffic.cut();
     }
 }
 
@@ -81,10 +57,10 @@ mod tests {
         traffic.refusals.add(RefusedKind::Host, "a.example:443".into(), None);
         let TrafficNews::Refused(refused) = turn.news().await else { panic!("a refusal") };
         assert_eq!(refused.len(), 1);
-        assert!(turn.take_refused().is_empty());
-        assert_eq!((turn.refused().len(), turn.metered().requests), (1, 1));
+        assert!(turn.refusals.take().is_empty());
+        assert_eq!((turn.refusals.all().len(), turn.metered().requests), (1, 1));
         let cut = traffic.watch_cut();
-        turn.cut();
+        turn.run.cut();
         assert!(*cut.borrow());
     }
 }
