@@ -4,7 +4,7 @@ use super::body::{BodyReader, Progress};
 use super::completion::{Completion, Tokens};
 use super::failure::{Failure, aborted, passed};
 use super::request::{CompletionRequest, correction};
-use super::schema::{Reading, Schema};
+use super::schema::Schema;
 use bytes::Bytes;
 use ground::error::Error;
 use ground::lock::lock;
@@ -193,9 +193,9 @@ async fn read(
 
 fn fit(completion: Completion, schema: &Schema) -> Result<Completion, Failure> {
     match schema.read(&completion.text) {
-        Reading::Fits(value) => Ok(Completion { structured: Some(value), ..completion }),
-        reading => Err(Failure::Misfit {
-            problems: reading.problems(),
+        Ok(value) => Ok(Completion { structured: Some(value), ..completion }),
+        Err(problems) => Err(Failure::Misfit {
+            problems,
             cut: completion.finish_reason == "length",
             text: completion.text,
             usage: completion.usage,

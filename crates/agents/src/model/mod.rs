@@ -37,6 +37,7 @@ pub use described::{ErrorLayer, classify_described};
 pub use failure::{Failure, aborted};
 #[cfg(feature = "model")]
 pub use request::{CompletionRequest, TextListener, retry_policy};
-pub use schema::{Problem, Reading, Schema};
+pub(crate) use schema::NO_JSON;
+pub use schema::{Reading, Schema};
 /// Aborts a call from outside, before it begins or later. One that is dropped aborts nothing.
 pub use tokio_util::sync::CancellationToken as AbortSwitch;

@@ -21,43 +21,11 @@ pub struct Schema {
     validator: jsonschema::Validator,
 }
 
-/// A part of a value that does not fit, and the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// JSON pointer into the value; empty for the value itself.
-    pub path: String,
-    pub message: String,
-}
+/// The value that fits, or the problems of the likeliest one, each with its place.
+pub type Reading = Result<Value, Vec<String>>;
 
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() { "/" } else { &self.path };
-        write!(formatter, "{path}: {}", self.message)
-    }
-}
-
-/// The result of searching a text.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reading {
-    Fits(Value),
-    /// The likeliest value, and its problems.
-    Misfits {
-        value: Value,
-        problems: Vec<Problem>,
-    },
-    NoJson,
-}
-
-impl Reading {
-    /// The problems as texts, for an error or for the model. Empty if the value fits.
-    pub fn problems(&self) -> Vec<String> {
-        match self {
-            Reading::Fits(_) => Vec::new(),
-            Reading::Misfits { problems, .. } => problems.iter().map(Problem::to_string).collect(),
-            Reading::NoJson => vec!["/: the answer holds no complete JSON value".to_owned()],
-        }
-    }
-}
+/// The problem of a text without any value.
+pub(crate) const NO_JSON: &str = "/: the answer holds no complete JSON value";
 
 impl Schema {
     /// Compiles a schema. `INVALID_OPTION` at `option_path` when it is invalid. References to other documents can't be resolved,
@@ -85,28 +53,33 @@ impl Schema {
     }
 
     /// The reasons why the value does not fit; empty when it does.
-    pub fn problems(&self, value: &Value) -> Vec<Problem> {
+    pub fn problems(&self, value: &Value) -> Vec<String> {
         self.validator
             .iter_errors(value)
             .take(MAX_PROBLEMS)
-            .map(|error| Problem { path: error.instance_path().to_string(), message: shorten(&error) })
+            .map(|error| {
+                let path = error.instance_path().to_string();
+                format!("{}: {}", if path.is_empty() { "/" } else { &path }, shorten(&error))
+            })
             .collect()
     }
 
     /// The fitting value in the text. When there are several, the last one: models reason before they answer.
     pub fn read(&self, text: &str) -> Reading {
-        let mut best = None;
+        let mut likeliest = None;
         for value in whole(text).into_iter().chain(outermost(text)) {
-            let problems = self.problems(&value);
-            if problems.is_empty() {
-                return Reading::Fits(value);
+            match self.fit(value) {
+                Ok(value) => return Ok(value),
+                Err(problems) => _ = likeliest.get_or_insert(problems),
             }
-            best.get_or_insert((value, problems));
         }
-        match best {
-            Some((value, problems)) => Reading::Misfits { value, problems },
-            None => Reading::NoJson,
-        }
+        Err(likeliest.unwrap_or_else(|| vec![NO_JSON.to_owned()]))
+    }
+
+    /// The value itself, if it fits.
+    pub fn fit(&self, value: Value) -> Reading {
+        let problems = self.problems(&value);
+        if problems.is_empty() { Ok(value) } else { Err(problems) }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::harness::verdict::result::{TurnFacts, TurnResult};
 use crate::harness::verdict::tally::Tally;
 use crate::harness::verdict::transcript::Transcript;
 use crate::harness::verdict::{Ending, Evidence, Fault, verdict};
-use crate::model::{Reading, Schema};
+use crate::model::Schema;
 use ground::error::{Error, ErrorCode};
 use ground::os::open_regular;
 use ground::record::{Unfinished, read_json};
@@ -275,8 +275,8 @@ fn read_structured(
         text: digest.final_text(),
     };
     match read_answer(schema, &candidates) {
-        Reading::Fits(value) => (Some(value), None),
-        reading => (None, Some(misfit(provider, reading.problems()).into())),
+        Ok(value) => (Some(value), None),
+        Err(problems) => (None, Some(misfit(provider, problems).into())),
     }
 }
 

@@ -121,9 +121,9 @@ pub(crate) fn next(ended: &Ended<'_>, past: &Past) -> Next {
     match (ended.reading, ended.fault) {
         (None, None) => Next::Done { structured: None },
         (None, Some(fault)) => Next::Failed(fault.clone()),
-        (Some(Reading::Fits(value)), _) => Next::Done { structured: Some(value.clone()) },
-        (Some(reading), _) => {
-            let problems = reading.problems();
+        (Some(Ok(value)), _) => Next::Done { structured: Some(value.clone()) },
+        (Some(Err(problems)), _) => {
+            let problems = problems.clone();
             match ended.session.filter(|_| !past.is_reasked && !ended.is_aborted) {
                 Some(session) => Next::Reask { session: session.to_owned(), problems },
                 None => Next::Misfit { problems },
@@ -161,7 +161,6 @@ fn after_fault(fault: &Fault, ended: &Ended<'_>, past: &Past) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Problem;
     use serde_json::json;
 
     fn fault(code: ErrorCode, kind: Option<AgentErrorKind>) -> Fault {
@@ -228,14 +227,14 @@ mod tests {
         let fault = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Server));
         let aborted = Ended { is_aborted: true, ..ended(Some(&fault), None) };
         assert_eq!(next(&aborted, &past()), Next::Failed(fault.clone()));
-        let aborted = Ended { is_aborted: true, ..ended(None, Some(&Reading::NoJson)) };
+        let misfit = Err(Vec::new());
+        let aborted = Ended { is_aborted: true, ..ended(None, Some(&misfit)) };
         assert!(matches!(next(&aborted, &past()), Next::Misfit { .. }));
     }
 
     #[test]
     fn an_answer_that_does_not_fit_is_asked_for_once_more_in_its_session() {
-        let problem = Problem { path: String::new(), message: "no object".into() };
-        let misfit = Reading::Misfits { value: json!(1), problems: vec![problem] };
+        let misfit = Err(vec!["/: no object".to_owned()]);
         let ask = |session, past: &Past| next(&Ended { session, ..ended(None, Some(&misfit)) }, past);
         let problems = vec!["/: no object".to_owned()];
         let again = Next::Reask { session: "s".into(), problems: problems.clone() };
@@ -249,7 +248,7 @@ mod tests {
         let misshapen =
             Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Unknown)) };
         let read = |fault, reading| next(&ended(fault, reading), &past());
-        let fits = Reading::Fits(json!({"a": 1}));
+        let fits = Ok(json!({"a": 1}));
         assert_eq!(read(Some(&misshapen), Some(&fits)), Next::Done { structured: Some(json!({"a": 1})) });
         assert_eq!(read(Some(&misshapen), None), Next::Failed(misshapen.clone()));
         let other = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::InvalidRequest));

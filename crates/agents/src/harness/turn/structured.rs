@@ -3,7 +3,7 @@
 
 use crate::harness::level::Level;
 use crate::harness::provider::Provider;
-use crate::model::{Reading, Schema};
+use crate::model::{NO_JSON, Reading, Schema};
 use ground::error::{Error, ErrorCode};
 use serde_json::Value;
 
@@ -56,25 +56,17 @@ pub struct Candidates<'a> {
 
 /// The first source that fits the schema, or the problems of the likeliest one.
 pub fn read_answer(schema: &Schema, candidates: &Candidates) -> Reading {
-    let mut misfit = Reading::NoJson;
-    if let Some(given) = candidates.given {
-        let problems = schema.problems(given);
-        if problems.is_empty() {
-            return Reading::Fits(given.clone());
-        }
-        misfit = Reading::Misfits { value: given.clone(), problems };
-    }
-    for text in candidates.file.into_iter().chain([candidates.text]) {
-        match schema.read(text) {
-            Reading::Fits(value) => return Reading::Fits(value),
-            other => {
-                if misfit == Reading::NoJson {
-                    misfit = other;
-                }
-            }
+    let given = candidates.given.map(|given| schema.fit(given.clone()));
+    let texts = candidates.file.into_iter().chain([candidates.text]).map(|text| schema.read(text));
+    let mut misfit = vec![NO_JSON.to_owned()];
+    for reading in given.into_iter().chain(texts) {
+        match reading {
+            Ok(value) => return Ok(value),
+            Err(problems) if misfit == [NO_JSON] => misfit = problems,
+            Err(_) => {}
         }
     }
-    misfit
+    Err(misfit)
 }
 
 #[cfg(test)]
@@ -98,17 +90,18 @@ mod tests {
             file: Some("nothing"),
             text: "It is:\n```json\n{\"a\": 5,}\n```",
         };
-        assert_eq!(read_answer(&schema(), &candidates), Reading::Fits(json!({"a":5})));
+        assert_eq!(read_answer(&schema(), &candidates), Ok(json!({"a":5})));
     }
 
     #[test]
     fn without_one_that_fits_the_problems_are_those_of_the_surest() {
         let given = json!({"a":"x"});
         let reading = read_answer(&schema(), &Candidates { given: Some(&given), file: None, text: "{}" });
-        assert!(reading.problems()[0].contains("/a"), "{:?}", reading.problems());
+        let problems = reading.unwrap_err();
+        assert!(problems[0].contains("/a"), "{problems:?}");
         assert_eq!(
             read_answer(&schema(), &Candidates { given: None, file: None, text: "done" }),
-            Reading::NoJson
+            Err(vec![NO_JSON.to_owned()])
         );
     }
 }
