@@ -107,10 +107,11 @@ impl ModelCall {
         if spec.has_listener {
             // Unbounded, because an answer is limited, and one call of the reader takes all pieces that are there.
             let (told, pieces) = unbounded_channel();
-            listener = Some(TextListener::new(move |attempt, text| {
+            let tell: TextListener = Arc::new(move |attempt, text| {
                 // Sending fails when the call is gone, and then the text has no listener.
                 let _ = told.send(TextPiece { text: text.to_owned(), attempt });
-            }));
+            });
+            listener = Some(tell);
             if let Ok(mut slot) = self.pieces.try_lock() {
                 *slot = Some(pieces);
             }

@@ -135,7 +135,7 @@ async fn attempt(
     let mut told = 0;
     let mut tell = |text: &str| {
         if let (Some(listener), true) = (&request.listener, text.len() > told) {
-            listener.tell(number, &text[told..]);
+            listener(number, &text[told..]);
             told = text.len();
         }
     };

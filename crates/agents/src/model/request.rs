@@ -6,12 +6,10 @@ use ground::error::Error;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
 use serde_json::{Map, Value, json};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A request for one completion. [`CompletionRequest::new`] has the defaults that API users get.
-#[derive(Debug)]
 pub struct CompletionRequest {
     /// Base URL of `/chat/completions`, e.g. `https://api.openai.com/v1`. A query stays at the end of the URL.
     pub base_url: String,
@@ -41,26 +39,7 @@ pub struct CompletionRequest {
 }
 
 /// Gets the text of the answer as it comes, with the number of its attempt, from 1. A later attempt starts from its beginning.
-#[derive(Clone)]
-pub struct TextListener(Arc<Listen>);
-
-type Listen = dyn Fn(u32, &str) + Send + Sync;
-
-impl TextListener {
-    pub fn new(listener: impl Fn(u32, &str) + Send + Sync + 'static) -> Self {
-        TextListener(Arc::new(listener))
-    }
-
-    pub(super) fn tell(&self, attempt: u32, text: &str) {
-        (self.0)(attempt, text);
-    }
-}
-
-impl fmt::Debug for TextListener {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("TextListener")
-    }
-}
+pub type TextListener = Arc<dyn Fn(u32, &str) + Send + Sync>;
 
 impl CompletionRequest {
     pub const TIMEOUT: Duration = Duration::from_secs(120);

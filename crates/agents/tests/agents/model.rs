@@ -1,7 +1,7 @@
 //! `complete()` against a server on loopback whose answers a test defines byte for byte.
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
-use agents::model::{AbortSwitch, Completion, CompletionRequest, Schema, TextListener, complete};
+use agents::model::{AbortSwitch, Completion, CompletionRequest, Schema, complete};
 use ground::error::Error;
 use ground::redaction::Secret;
 use serde_json::{Value, json};
@@ -428,9 +428,8 @@ async fn the_text_is_told_as_it_comes_with_its_attempt() {
     let told = heard.clone();
     let completion = server
         .ask(|request| {
-            request.listener = Some(TextListener::new(move |attempt, text| {
-                told.lock().unwrap().push((attempt, text.to_owned()))
-            }));
+            request.listener =
+                Some(Arc::new(move |attempt, text| told.lock().unwrap().push((attempt, text.to_owned()))));
         })
         .await
         .unwrap();
