@@ -15,83 +15,26 @@ pub(crate) enum Taker {
 }
 use Taker::{Claude, Strict};
 
-/// The value of a keyword.
-#[derive(Clone, Copy)]
-enum Holds {
-    /// No schema.
-    Plain,
-    /// A schema, or a list of them.
-    Schema,
-    /// Schemas by names.
-    Named,
-}
-use Holds::{Named, Plain, Schema};
+/// Words that both know, and words that claude-code knows besides: draft 7.
+type Known = [&'static str; 2];
 
-/// The keywords, and who takes them. Draft 7 is known to claude-code.
-const KEYWORDS: [(&str, Holds, &[Taker]); 46] = [
-    ("$schema", Plain, &[Strict, Claude]),
-    ("$id", Plain, &[Claude]),
-    ("$ref", Plain, &[Strict, Claude]),
-    ("$comment", Plain, &[Claude]),
-    ("title", Plain, &[Strict, Claude]),
-    ("description", Plain, &[Strict, Claude]),
-    ("default", Plain, &[Claude]),
-    ("examples", Plain, &[Claude]),
-    ("readOnly", Plain, &[Claude]),
-    ("writeOnly", Plain, &[Claude]),
-    ("deprecated", Plain, &[Claude]),
-    ("type", Plain, &[Strict, Claude]),
-    ("enum", Plain, &[Strict, Claude]),
-    ("const", Plain, &[Strict, Claude]),
-    ("multipleOf", Plain, &[Strict, Claude]),
-    ("maximum", Plain, &[Strict, Claude]),
-    ("exclusiveMaximum", Plain, &[Strict, Claude]),
-    ("minimum", Plain, &[Strict, Claude]),
-    ("exclusiveMinimum", Plain, &[Strict, Claude]),
-    ("maxLength", Plain, &[Claude]),
-    ("minLength", Plain, &[Claude]),
-    ("pattern", Plain, &[Strict, Claude]),
-    ("maxItems", Plain, &[Strict, Claude]),
-    ("minItems", Plain, &[Strict, Claude]),
-    ("uniqueItems", Plain, &[Claude]),
-    ("maxProperties", Plain, &[Claude]),
-    ("minProperties", Plain, &[Claude]),
-    ("required", Plain, &[Strict, Claude]),
-    ("contentEncoding", Plain, &[Claude]),
-    ("contentMediaType", Plain, &[Claude]),
-    ("items", Schema, &[Strict, Claude]),
-    ("additionalItems", Schema, &[Claude]),
-    ("contains", Schema, &[Claude]),
-    ("additionalProperties", Schema, &[Strict, Claude]),
-    ("propertyNames", Schema, &[Claude]),
-    ("if", Schema, &[Claude]),
-    ("then", Schema, &[Claude]),
-    ("else", Schema, &[Claude]),
-    ("not", Schema, &[Claude]),
-    ("allOf", Schema, &[Claude]),
-    ("anyOf", Schema, &[Strict, Claude]),
-    ("oneOf", Schema, &[Claude]),
-    ("properties", Named, &[Strict, Claude]),
-    ("patternProperties", Named, &[Claude]),
-    ("definitions", Named, &[Strict, Claude]),
-    ("$defs", Named, &[Strict, Claude]),
+/// Keywords whose value is no schema.
+const PLAIN: Known = [
+    "$schema $ref title description type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum pattern \
+     maxItems minItems required",
+    "$id $comment default examples readOnly writeOnly deprecated maxLength minLength uniqueItems maxProperties \
+     minProperties contentEncoding contentMediaType",
 ];
-
-/// The values of `format`, and who takes them.
-const FORMATS: [(&str, &[Taker]); 12] = [
-    ("date-time", &[Strict, Claude]),
-    ("date", &[Strict, Claude]),
-    ("time", &[Strict, Claude]),
-    ("duration", &[Strict, Claude]),
-    ("email", &[Strict, Claude]),
-    ("hostname", &[Strict, Claude]),
-    ("ipv4", &[Strict, Claude]),
-    ("ipv6", &[Strict, Claude]),
-    ("uuid", &[Strict, Claude]),
-    ("uri", &[Claude]),
-    ("uri-reference", &[Claude]),
-    ("regex", &[Claude]),
+/// Keywords whose value is a schema, or a list of them.
+const SCHEMA: Known = [
+    "items additionalProperties anyOf",
+    "additionalItems contains propertyNames if then else not allOf oneOf",
 ];
+/// Keywords whose value is schemas by names.
+const NAMED: Known = ["properties definitions $defs", "patternProperties"];
+/// Values of `format`.
+const FORMATS: Known =
+    ["date-time date time duration email hostname ipv4 ipv6 uuid", "uri uri-reference regex"];
 
 impl Taker {
     /// Whether it takes the schema of an answer. Its root has to be an object.
@@ -111,22 +54,25 @@ impl Taker {
     }
 
     fn knows_keyword(self, name: &str, value: &Value) -> bool {
-        if name == "format" {
-            let taken = FORMATS.iter().filter(|(_, takers)| takers.contains(&self));
-            return value.as_str().is_some_and(|format| { taken }.any(|(known, _)| *known == format));
-        }
-        let known = KEYWORDS.iter().find(|(known, _, takers)| *known == name && takers.contains(&self));
-        match (known, value) {
+        match value {
+            Value::String(format) if name == "format" => self.has(FORMATS, format),
             // Its objects were found to be closed.
-            (Some(("additionalProperties", ..)), _) if self == Strict => *value == false,
-            (Some((_, Plain, _)), _) => true,
-            (Some((_, Schema, _)), Value::Array(schemas)) => schemas.iter().all(|schema| self.knows(schema)),
-            (Some((_, Schema, _)), schema) => self.knows(schema),
-            (Some((_, Named, _)), Value::Object(schemas)) => {
+            _ if name == "additionalProperties" && self == Strict => *value == false,
+            _ if self.has(PLAIN, name) => true,
+            Value::Array(schemas) if self.has(SCHEMA, name) => {
+                schemas.iter().all(|schema| self.knows(schema))
+            }
+            schema if self.has(SCHEMA, name) => self.knows(schema),
+            Value::Object(schemas) if self.has(NAMED, name) => {
                 schemas.values().all(|schema| self.knows(schema))
             }
-            (Some((_, Named, _)) | None, _) => false,
+            _ => false,
         }
+    }
+
+    fn has(self, [both, claude]: Known, word: &str) -> bool {
+        both.split(' ').any(|known| known == word)
+            || (self == Claude && claude.split(' ').any(|known| known == word))
     }
 }
 
