@@ -57,7 +57,7 @@ pub fn weighed<T>(limit: usize) -> (WeighedSender<T>, WeighedReceiver<T>) {
     (WeighedSender { items: Some(sender), window: window.clone() }, WeighedReceiver { items, window })
 }
 
-/// Dropping it is the end of the queue.
+/// Dropping it, and its clones, is the end of the queue.
 pub struct WeighedSender<T> {
     items: Option<UnboundedSender<(T, usize)>>,
     pub window: Arc<Window>,
@@ -80,6 +80,12 @@ impl<T> WeighedSender<T> {
 
     pub fn is_gone(&self) -> bool {
         self.items.as_ref().is_none_or(UnboundedSender::is_closed)
+    }
+}
+
+impl<T> Clone for WeighedSender<T> {
+    fn clone(&self) -> Self {
+        WeighedSender { items: self.items.clone(), window: Arc::clone(&self.window) }
     }
 }
 

@@ -259,11 +259,10 @@ impl Handshake<'_> {
     async fn ask(&mut self, method: &'static str, params: &Value) -> Result<Value, Fault> {
         let limit = self.request.agent.limits.start;
         self.connection.send(method, params, limit, 0);
-        while let Some(letter) = self.inbox.recv().await {
-            let weight = letter.weight;
-            match letter.said {
+        while let Some(said) = self.inbox.next().await {
+            match said {
                 Said::Answered { answer, .. } => return answer.map_err(|error| self.fault(method, &error)),
-                Said::Update { update, .. } => {
+                Said::Update { update, weight, .. } => {
                     self.heard_bytes += weight;
                     if self.heard_bytes > MAX_HEARD_BYTES || self.heard.len() >= MAX_HEARD {
                         return Err(Fault::Other(too_much(self.agent, method)));

@@ -27,7 +27,7 @@ impl Owner {
         let now = self.now();
         self.turns.afterwords.on_heard(now);
         match said {
-            Said::Update { session, update, raw } if session == self.session.id => {
+            Said::Update { session, update, raw, .. } if session == self.session.id => {
                 self.on_update(update, raw)
             }
             // The update is for another session, such as a sub-agent's.

@@ -20,7 +20,7 @@ use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::search::{Left, Leftovers, Search};
 use crate::acp::state::session_state::{Afterwords, Questions, SessionFacts, Spending, Turns, Work};
 use crate::acp::turn::tool_book::ToolBook;
-use crate::acp::wire::connection::{Exit, Inbox, Letter, Said};
+use crate::acp::wire::connection::{Exit, Inbox, Said};
 use crate::harness::AgentEvent;
 use crate::harness::budget::allowance::Allowance;
 use crate::harness::evidence::refused::refused_words;
@@ -209,7 +209,8 @@ impl Owner {
                     Some(order) => self.on_order(order),
                     None => break Over::Closed,
                 },
-                letter = inbox.recv(), if !is_held => if let Some(over) = self.on_letters(letter, &mut inbox).await {
+                word = self.listeners.word(&mut self.turns, is_held) => self.on_word(word),
+                said = inbox.next(), if !is_held => if let Some(over) = self.on_messages(said, &mut inbox).await {
                     break over;
                 },
                 () = self.listeners.room(&self.turns), if is_held => {}
@@ -254,15 +255,15 @@ impl Owner {
 
     // Events.
 
-    pub(super) async fn on_letters(&mut self, first: Option<Letter>, inbox: &mut Inbox) -> Option<Over> {
+    pub(super) async fn on_messages(&mut self, first: Option<Said>, inbox: &mut Inbox) -> Option<Over> {
         // The listener is gone without a word, and with it the connection.
         if first.is_none() {
             return Some(Over::Gone(self.link.connection.ended().await, None));
         }
         let mut next = first;
         let mut looked_at = 0;
-        while let Some(letter) = next {
-            match letter.said {
+        while let Some(said) = next {
+            match said {
                 Said::Ended(cause) => {
                     let cause = Some(cause).filter(|cause| !is_closed_by_peer(cause));
                     return Some(Over::Gone(self.link.connection.ended().await, cause));
@@ -277,7 +278,7 @@ impl Owner {
             self.advance();
             looked_at += 1;
             // Process at most `TOGETHER` messages per wake-up and leave the rest queued, so that back-pressure works.
-            next = if looked_at < TOGETHER { inbox.try_recv().ok() } else { None };
+            next = if looked_at < TOGETHER { inbox.next_now() } else { None };
         }
         None
     }

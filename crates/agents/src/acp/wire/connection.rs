@@ -7,14 +7,12 @@ use crate::harness::evidence::reason_line::reason_line;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::json;
-use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use ground::os::within;
-use ground::window::Window;
+use ground::window::{WeighedReceiver, WeighedSender, weighed};
 use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
 use serde_json::Value;
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Refusal, Wire};
 
@@ -30,22 +28,15 @@ pub(crate) enum Said {
         session: String,
         update: Update,
         raw: Option<String>,
+        /// Bytes on the wire.
+        weight: usize,
     },
     /// A request; `id` is JSON text.
-    Asked {
-        id: String,
-        method: String,
-        params: Value,
-    },
+    Asked { id: String, method: String, params: Value },
     /// It gives a request of its own up.
-    Withdrawn {
-        id: String,
-    },
+    Withdrawn { id: String },
     /// The answer to a request that was sent with [`Connection::send`].
-    Answered {
-        tag: u64,
-        answer: Result<Value, Error>,
-    },
+    Answered { tag: u64, answer: Result<Value, Error> },
     /// A line that is no message.
     Noise(String),
     /// A notification that nobody knows.
@@ -54,24 +45,7 @@ pub(crate) enum Said {
     Ended(Error),
 }
 
-/// Something said, and its place in the queue until it is dropped.
-pub(crate) struct Letter {
-    pub said: Said,
-    /// Bytes on the wire, of an update.
-    pub weight: usize,
-    _room: Option<Room>,
-}
-
-/// Room in the queue, until it is dropped.
-struct Room(Arc<Window>, usize);
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.0.release(self.1);
-    }
-}
-
-pub(crate) type Inbox = UnboundedReceiver<Letter>;
+pub(crate) type Inbox = WeighedReceiver<Said>;
 
 /// How the process ended.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +112,7 @@ impl Exit {
 pub(crate) struct Connection {
     pub client: Client,
     pub process: Process,
-    letters: UnboundedSender<Letter>,
+    letters: WeighedSender<Said>,
 }
 
 impl Connection {
@@ -153,12 +127,13 @@ impl Connection {
         spec.max_output_bytes = Self::KEPT_OUTPUT_BYTES;
         let process = process::spawn(spec);
         process.started().await?;
-        let (letters, inbox) = unbounded_channel();
+        // At the limit itself there is room for one more.
+        let (letters, inbox) = weighed(MAX_WAITING_BYTES + 1);
         let source = Stdout(process.chunks());
         let Some(stdin) = process.take_stdin() else {
             return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the agent has no stdin"));
         };
-        let client = Client::start(source, Stdin(stdin), Wire::LINES, Listener::new(letters.clone()));
+        let client = Client::start(source, Stdin(stdin), Wire::LINES, Listener(letters.clone()));
         Ok((Connection { client, process, letters }, inbox))
     }
 
@@ -171,8 +146,7 @@ impl Connection {
                     Error::new(ErrorCode::RpcError, format!("cannot parse the agent's answer: {error}"))
                 })
             });
-            let said = Said::Answered { tag, answer };
-            let _ = letters.send(Letter { said, weight: 0, _room: None });
+            letters.send(Said::Answered { tag, answer }, 0);
         });
         self.client.call(method, &params.to_string(), timeout, complete);
     }
@@ -205,26 +179,15 @@ impl Connection {
 }
 
 /// Runs on the reader's task.
-struct Listener {
-    letters: UnboundedSender<Letter>,
-    window: Arc<Window>,
-}
+struct Listener(WeighedSender<Said>);
 
 impl Listener {
-    fn new(letters: UnboundedSender<Letter>) -> Listener {
-        // At the limit itself there is room for one more.
-        Listener { letters, window: Arc::new(Window::new(MAX_WAITING_BYTES + 1)) }
-    }
-
     fn say_unread(&mut self, method: &str, params: &str, error: &serde_json::Error) {
         self.say(Said::Noise(format!("cannot read {method}: {error}: {params}")), params.len());
     }
 
     fn say(&mut self, said: Said, weight: usize) {
-        let taken = weight.max(LEAST_WEIGHT);
-        self.window.take(taken);
-        let room = Room(Arc::clone(&self.window), taken);
-        let _ = self.letters.send(Letter { said, weight, _room: Some(room) });
+        self.0.send(said, weight.max(LEAST_WEIGHT));
     }
 }
 
@@ -242,7 +205,8 @@ impl Handler for Listener {
                 let update = Update::read(&read["update"]);
                 let raw = (update == Update::Unknown).then(|| params.to_owned());
                 let session = read["sessionId"].as_str().unwrap_or_default().to_owned();
-                self.say(Said::Update { session, update, raw }, params.len());
+                let weight = params.len();
+                self.say(Said::Update { session, update, raw, weight }, weight);
             }
             "$/cancel_request" => {
                 self.say(Said::Withdrawn { id: read["requestId"].to_string() }, params.len())
@@ -272,7 +236,7 @@ impl Handler for Listener {
     }
 
     async fn ready(&mut self) {
-        poll_fn(|context| self.window.poll_room(context)).await;
+        poll_fn(|context| self.0.window.poll_room(context)).await;
     }
 
     async fn on_end(&mut self, cause: Error) -> Error {
@@ -319,8 +283,9 @@ mod tests {
     use futures_util::FutureExt;
 
     fn listen() -> (Listener, Inbox) {
-        let (letters, inbox) = unbounded_channel();
-        (Listener::new(letters), inbox)
+        // At the limit itself there is room for one more.
+        let (letters, inbox) = weighed(MAX_WAITING_BYTES + 1);
+        (Listener(letters), inbox)
     }
 
     #[tokio::test]
@@ -337,16 +302,14 @@ mod tests {
                 &format!(r#"{{"sessionId":"s","_meta":{part}}}"#),
             );
             listener.on_notification("$/cancel_request", &format!(r#"{{"requestId":1,"_meta":{part}}}"#));
-            let Said::Update { session, update, .. } = inbox.recv().await.unwrap().said else {
-                panic!("{part}")
-            };
+            let Said::Update { session, update, .. } = inbox.next().await.unwrap() else { panic!("{part}") };
             assert_eq!(session, "s");
             // The half is kept until it is known whether the next piece has the other one.
             assert!(format!("{update:?}").contains(r"delete \u{10ffff}\u{e03d} it"), "{update:?}");
             assert_eq!(json::Pieces::default().push("delete \u{10ffff}\u{e03d} it"), "delete \u{fffd} it");
-            let Said::Asked { params, .. } = inbox.recv().await.unwrap().said else { panic!("{part}") };
+            let Said::Asked { params, .. } = inbox.next().await.unwrap() else { panic!("{part}") };
             assert_eq!(params["sessionId"], "s");
-            let Said::Withdrawn { id } = inbox.recv().await.unwrap().said else { panic!("{part}") };
+            let Said::Withdrawn { id } = inbox.next().await.unwrap() else { panic!("{part}") };
             assert_eq!(id, "1");
         }
     }
@@ -361,13 +324,13 @@ mod tests {
             let is_ready = listener.ready().now_or_never().is_some();
             assert_eq!(is_ready, line != "one more");
         }
-        drop(inbox.recv().await);
+        drop(inbox.next().await);
         listener.ready().await;
         // A message that is longer than the whole limit passes alone.
-        while inbox.try_recv().is_ok() {}
+        while inbox.next_now().is_some() {}
         listener.on_noise(Noise::Line(&"x".repeat(MAX_WAITING_BYTES * 2)));
         assert!(listener.ready().now_or_never().is_none());
-        while inbox.try_recv().is_ok() {}
+        while inbox.next_now().is_some() {}
         listener.ready().await;
     }
 }
