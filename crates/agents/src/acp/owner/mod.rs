@@ -195,10 +195,10 @@ impl Owner {
     ) -> Over {
         let allowance = self.spending.allowance.clone();
         let over = loop {
-            self.listeners.flush(&self.turns);
+            self.listeners.flush(&mut self.turns);
             let now = self.now();
             self.listeners.leave_silent(now);
-            let is_held = self.listeners.is_full(&self.turns) && !self.turns.is_stopping();
+            let is_held = self.listeners.is_full(&mut self.turns) && !self.turns.is_stopping();
             self.hold_clock(is_held);
             let deadline = self.deadline();
             let rung = self.awake.clone();
@@ -213,7 +213,6 @@ impl Owner {
                 said = inbox.next(), if !is_held => if let Some(over) = self.on_messages(said, &mut inbox).await {
                     break over;
                 },
-                () = self.listeners.room(&self.turns), if is_held => {}
                 () = allowance.crossed(), if is_at_work => self.stop(Stop::OverBudget),
                 news = self.link.traffic.news() => self.on_traffic(news),
                 Some(search) = searches.recv() => self.on_strays(&search),

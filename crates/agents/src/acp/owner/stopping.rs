@@ -185,7 +185,7 @@ impl Owner {
             self.finish(None, Some(error), now);
         }
         self.end_own_turn();
-        self.listeners.flush(&self.turns);
+        self.listeners.flush(&mut self.turns);
         for prompt in self.turns.queue.drain(..) {
             prompt.refuse(gone.clone());
         }

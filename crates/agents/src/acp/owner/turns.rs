@@ -218,11 +218,11 @@ impl Owner {
         if let Some(active) = &self.turns.active {
             self.listeners.tell_all(&AgentEvent::TurnEnd { turn: active.turn });
         }
-        self.listeners.flush(&self.turns);
+        self.listeners.flush(&mut self.turns);
         let Some(mut active) = self.turns.active.take() else { return };
         if active.end.stop.is_some() {
             self.turns.afterwords = Afterwords::after(now, self.session.version);
-            self.on_cancelled(active.prompt.number, active.times.begun_at);
+            self.on_cancelled(active.turn, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.digest.usage.total());
         if let Some(cost) = self.spending.usage.cost() {
@@ -233,11 +233,11 @@ impl Owner {
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {
-                let error = active.prompt.driver.ears().failed(&error);
+                let error = active.prompt.failed(&error);
                 TurnOutcome::Failed { error, partial: Some(result) }
             }
         };
-        active.prompt.driver.finish(outcome);
+        active.prompt.finish(outcome);
     }
 
     /// Facts that may explain the agent's silence in the turn under way.
@@ -265,7 +265,7 @@ impl Owner {
         if let (None, Some(metered)) = (result.facts.usage, &result.facts.metered) {
             result.facts.usage = Some(self.spending.allowance.pricing().metered().of(usage_of(metered)));
         }
-        active.prompt.driver.ears().audience.redact_result(&mut result);
+        active.prompt.audience.redact_result(&mut result);
         result
     }
 }

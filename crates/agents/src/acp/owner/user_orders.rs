@@ -17,9 +17,6 @@ impl Owner {
     pub(super) fn on_order(&mut self, order: Order) {
         match order {
             Order::Prompt(prompt) => self.turns.queue.push_back(prompt),
-            Order::Turn { number, abort: true } => self.on_abort(number),
-            // The audience of a turn has changed: there may be room again.
-            Order::Turn { abort: false, .. } => {}
             Order::Listen(sink) => self.on_listen(sink),
             Order::Answer { id, answer } => self.on_answer(&id, answer),
             Order::Elicited { id, elicited } => self.on_elicited(&id, elicited),
@@ -51,21 +48,22 @@ impl Owner {
 
     /// A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.
     pub(super) fn abort_next(&mut self) {
-        if self.turns.active.is_none()
-            && self.turns.own.is_none()
-            && let Some(number) = self.turns.queue.front().map(|prompt| prompt.number)
-        {
-            self.on_abort(number);
+        if self.turns.active.is_none() && self.turns.own.is_none() {
+            self.abort_queued(0);
         }
     }
 
-    pub(super) fn on_abort(&mut self, number: u32) {
-        if self.turns.active.as_ref().is_some_and(|active| active.prompt.number == number) {
-            return self.stop(Stop::Aborted);
+    /// A prompt is to be aborted, or its audience has changed, so that there may be room again.
+    pub(super) fn on_word(&mut self, aborted: Option<usize>) {
+        match (aborted, usize::from(self.turns.active.is_some())) {
+            (None, _) => {}
+            (Some(0), 1) => self.stop(Stop::Aborted),
+            (Some(place), before) => self.abort_queued(place - before),
         }
-        if let Some(at) = self.turns.queue.iter().position(|prompt| prompt.number == number)
-            && let Some(prompt) = self.turns.queue.remove(at)
-        {
+    }
+
+    fn abort_queued(&mut self, at: usize) {
+        if let Some(prompt) = self.turns.queue.remove(at) {
             let message =
                 format!("the {} turn was aborted before its prompt was sent", self.session.agent.as_str());
             prompt.refuse(Error::new(ErrorCode::AgentAborted, message));

@@ -8,14 +8,14 @@ use crate::acp::opening::{aborted as was_aborted, open as open_session};
 use crate::acp::owner::{Owner, Shown, closed};
 use crate::acp::question::elicitation::Elicited;
 use crate::acp::question::{Answer, HostRequest};
-use crate::acp::state::order::{Driver, Ears, Order, Prompt, Reply};
+use crate::acp::state::order::{Order, Prompt, Reply};
 use crate::acp::turn::turn_state::Version;
 use crate::harness::budget::allowance::Allowance;
 use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::record::TurnRecord;
-use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
+use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn};
 use ground::error::Error;
 use ground::lock::lock;
 use ground::mpsc::{UnboundedSender, WeakUnboundedSender, unbounded_channel};
@@ -23,7 +23,6 @@ use ground::record::RecordFacts;
 use ground::redaction::Redactor;
 use process::Strays;
 use serde_json::Value;
-use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
@@ -34,7 +33,6 @@ struct Facts {
     version: Version,
     history: Vec<AgentEvent>,
     shown: Arc<Mutex<Shown>>,
-    numbers: Mutex<u32>,
     /// Removes secrets from errors and names that contain text of the agent.
     clean: Redactor,
     record: Option<PathBuf>,
@@ -103,7 +101,6 @@ pub(super) async fn open_in(
         version: opened.shaken.version,
         history: Audience::new(false, clean.clone()).redact_all(std::mem::take(&mut opened.shaken.history)),
         shown: Arc::clone(&shown),
-        numbers: Mutex::default(),
         clean,
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
@@ -168,21 +165,9 @@ impl Session {
 
     /// Sends a prompt, after those that were sent before; returns at once. Call it within tokio.
     pub fn start(&self, request: PromptRequest) -> Turn {
-        let number = {
-            let mut numbers = lock(&self.facts.numbers);
-            *numbers += 1;
-            *numbers
-        };
-        let audience = Audience::new(request.has_listener, self.facts.clean.clone());
-        let (turn, received, publish) = Turn::run_elsewhere();
-        let ears = Arc::new(Mutex::new(Ears::new(audience, received)));
-        ground::task::spawn(forward(number, Arc::clone(&ears), self.orders.downgrade()));
-        let driver = Driver { ears, publish };
-        let prompt = Prompt { number, request, asked: std::time::Instant::now(), driver };
-        if let Err(refused) = self.orders.send(Order::Prompt(Box::new(prompt)))
-            && let Order::Prompt(prompt) = refused.0
-        {
-            prompt.driver.finish(TurnOutcome::refused(self.gone()));
+        let (prompt, turn) = Prompt::new(request, self.facts.clean.clone());
+        if let Err(refused) = self.orders.send(Order::Prompt(Box::new(prompt))) {
+            refused.0.refuse(self.gone());
         }
         turn
     }
@@ -294,18 +279,4 @@ impl WeakSession {
     pub fn is_over(&self) -> bool {
         self.0.upgrade().is_none_or(|orders| orders.is_closed())
     }
-}
-
-/// Passes on what the handles of a turn say: its audience hears of listeners, and the owner of an abort. Runs until the handles are
-/// gone, so that a listener that comes only after the end is given what was kept.
-async fn forward(number: u32, ears: Arc<Mutex<Ears>>, orders: WeakUnboundedSender<Order>) {
-    let tell = |abort: bool| {
-        if let Some(orders) = orders.upgrade() {
-            let _ = orders.send(Order::Turn { number, abort });
-        }
-    };
-    while let Some(abort) = poll_fn(|context| lock(&ears).poll_word(context)).await {
-        tell(abort);
-    }
-    tell(true);
 }

@@ -53,12 +53,11 @@ impl Listeners {
     }
 
     /// Sends the events of the batch.
-    pub(crate) fn flush(&mut self, turns: &Turns) {
+    pub(crate) fn flush(&mut self, turns: &mut Turns) {
         let for_turn = std::mem::take(&mut self.for_turn);
-        if let Some(active) = &turns.active {
-            let mut ears = active.prompt.driver.ears();
-            let is_cut = active.end.stop.is_some() && ears.audience.is_full();
-            ears.tell(match is_cut {
+        if let Some(active) = &mut turns.active {
+            let is_cut = active.end.stop.is_some() && active.prompt.audience.is_full();
+            active.prompt.tell(match is_cut {
                 true => for_turn.into_iter().filter(AgentEvent::is_boundary).collect(),
                 false => for_turn,
             });
@@ -107,15 +106,15 @@ impl Listeners {
         self.held_since.and_then(|since| since.checked_add(SILENT))
     }
 
-    pub(crate) fn is_full(&mut self, turns: &Turns) -> bool {
+    pub(crate) fn is_full(&mut self, turns: &mut Turns) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_room(turns, &mut context).is_pending()
     }
 
-    fn poll_room(&mut self, turns: &Turns, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_room(&mut self, turns: &mut Turns, context: &mut Context<'_>) -> Poll<()> {
         let mut room = Poll::Ready(());
-        if let Some(active) = &turns.active
-            && active.prompt.driver.ears().audience.poll_room(context).is_pending()
+        if let Some(active) = &mut turns.active
+            && active.prompt.audience.poll_room(context).is_pending()
         {
             room = Poll::Pending;
         }
@@ -127,8 +126,12 @@ impl Listeners {
         room
     }
 
-    /// Resolves when all listeners have room.
-    pub(crate) async fn room(&mut self, turns: &Turns) {
-        poll_fn(|context| self.poll_room(turns, context)).await;
+    /// The next word of the handles of prompts, see [`Turns::poll_word`]; or none, when all listeners have the room that is waited for.
+    pub(crate) async fn word(&mut self, turns: &mut Turns, waits_for_room: bool) -> Option<usize> {
+        poll_fn(|context| match turns.poll_word(context) {
+            Poll::Pending if waits_for_room => self.poll_room(turns, context).map(|()| None),
+            word => word,
+        })
+        .await
     }
 }

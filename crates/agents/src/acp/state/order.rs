@@ -6,13 +6,13 @@ use crate::acp::question::elicitation::Elicited;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
 use crate::harness::verdict::recent::{LastEvents, MAX_EVENTS, last_values};
-use crate::harness::{AgentEvent, EventSink, TurnOutcome};
+use crate::harness::{AgentEvent, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
-use ground::lock::lock;
 use ground::mpsc::UnboundedReceiver;
+use ground::redaction::Redactor;
 use process::Strays;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
@@ -20,11 +20,6 @@ use tokio::sync::{oneshot, watch};
 /// An order to the owner task.
 pub(crate) enum Order {
     Prompt(Box<Prompt>),
-    /// Aborts the turn with this number; without `abort`, a listener of the turn came or left.
-    Turn {
-        number: u32,
-        abort: bool,
-    },
     Listen(Box<dyn EventSink>),
     /// A call of one of the host's own tools.
     OwnTool {
@@ -65,35 +60,28 @@ pub(crate) enum Order {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// A prompt on its way to the owner.
+/// A prompt on its way to the owner, and the owner's side of its [`Turn`](crate::harness::Turn).
 pub(crate) struct Prompt {
-    /// The number that its caller knows.
-    pub number: u32,
     pub request: PromptRequest,
     pub asked: Instant,
-    pub driver: Driver,
-}
-
-/// The owner's side of a [`Turn`].
-pub(crate) struct Driver {
-    pub(crate) ears: Arc<Mutex<Ears>>,
-    pub(crate) publish: watch::Sender<Option<Arc<TurnOutcome>>>,
-}
-
-/// The listeners of a turn, and the words of its handles.
-pub(crate) struct Ears {
     pub audience: Audience,
     words: UnboundedReceiver<TurnOrder>,
-    /// A word to abort the turn was taken, and the owner is not told yet.
+    /// A word to abort the turn was taken, and the owner does not know it yet.
     aborts: bool,
-    is_over: bool,
+    /// The handles are gone.
+    is_left: bool,
+    publish: watch::Sender<Option<Arc<TurnOutcome>>>,
     /// For the error of a turn that fails, whether or not somebody listens.
     last: LastEvents,
 }
 
-impl Ears {
-    pub(crate) fn new(audience: Audience, words: UnboundedReceiver<TurnOrder>) -> Ears {
-        Ears { audience, words, aborts: false, is_over: false, last: LastEvents::default() }
+impl Prompt {
+    /// And the handle of its turn. Removes these secrets from what the turn tells.
+    pub(crate) fn new(request: PromptRequest, secrets: Redactor) -> (Prompt, Turn) {
+        let (turn, words, publish) = Turn::run_elsewhere();
+        let audience = Audience::new(request.has_listener, secrets);
+        let (asked, last) = (Instant::now(), LastEvents::default());
+        (Prompt { request, asked, audience, words, aborts: false, is_left: false, publish, last }, turn)
     }
 
     /// The error of the turn, without secrets and with the last events that were told.
@@ -102,28 +90,24 @@ impl Ears {
         self.audience.redact_error(error).with("events", last_values(&last))
     }
 
-    /// The next word, once it is carried out as far as it is about listeners: whether it aborts the turn. `None`: the handles are gone.
-    pub(crate) fn poll_word(&mut self, context: &mut Context<'_>) -> Poll<Option<bool>> {
+    /// The next word of the handles, once it is carried out as far as it is about listeners: whether it aborts the turn, as handles
+    /// do that are dropped.
+    pub(crate) fn poll_word(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         if std::mem::take(&mut self.aborts) {
-            return Poll::Ready(Some(true));
+            return Poll::Ready(true);
+        }
+        if self.is_left {
+            return Poll::Pending;
         }
         let word = ready!(self.words.poll_recv(context));
-        Poll::Ready(word.map(|word| !self.heed(word)))
+        self.is_left = word.is_none();
+        Poll::Ready(!self.audience.heed(word))
     }
 
-    fn heed(&mut self, word: TurnOrder) -> bool {
-        let is_heeded = self.audience.heed(Some(word));
-        if is_heeded && self.is_over {
-            self.audience.end();
-        }
-        is_heeded
-    }
-
-    /// Tells these events to whoever asked for them by now. The task that passes words on may be late on a busy machine, and only the
-    /// first events are kept for a listener that is not there yet.
+    /// Tells these events to whoever asked for them by now: only the first ones are kept for a listener that is not there yet.
     pub(crate) fn tell(&mut self, events: Vec<AgentEvent>) {
         while let Ok(word) = self.words.try_recv() {
-            self.aborts |= !self.heed(word);
+            self.aborts |= !self.audience.heed(Some(word));
         }
         let before = events.len().saturating_sub(MAX_EVENTS);
         if self.audience.wants_events() {
@@ -133,29 +117,17 @@ impl Ears {
             events.into_iter().skip(before).for_each(|event| self.last.add(event));
         }
     }
-}
 
-impl Driver {
-    pub(crate) fn ears(&self) -> MutexGuard<'_, Ears> {
-        lock(&self.ears)
-    }
-
-    /// The turn is over: nothing more is told.
-    pub(crate) fn finish(self, outcome: TurnOutcome) {
-        let mut ears = self.ears();
-        ears.is_over = true;
-        // The handles of a turn live as long as their caller likes.
-        ears.last = LastEvents::default();
-        ears.audience.end();
-        drop(ears);
+    /// The turn is over: nothing more is told. A listener that comes only now is given what was kept.
+    pub(crate) fn finish(mut self, outcome: TurnOutcome) {
+        self.audience.end();
         self.publish.send_replace(Some(Arc::new(outcome)));
+        ground::task::spawn(async move { self.audience.serve_late(&mut self.words).await });
     }
-}
 
-impl Prompt {
     /// It was never sent.
     pub(crate) fn refuse(self, error: Error) {
-        self.driver.finish(TurnOutcome::refused(error));
+        self.finish(TurnOutcome::refused(error));
     }
 }
 
@@ -172,11 +144,7 @@ impl Order {
                 let _ = reply.send(Err(error));
             }
             Order::Prompt(prompt) => prompt.refuse(error),
-            Order::Turn { .. }
-            | Order::Listen(_)
-            | Order::Answer { .. }
-            | Order::Elicited { .. }
-            | Order::OwnTool { .. } => {}
+            Order::Listen(_) | Order::Answer { .. } | Order::Elicited { .. } | Order::OwnTool { .. } => {}
         }
     }
 }
@@ -184,24 +152,23 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Turn;
     use futures_util::FutureExt;
-    use ground::redaction::Redactor;
     use std::future::poll_fn;
 
     #[tokio::test]
     async fn a_listener_whose_word_was_not_passed_on_yet_hears_everything() {
-        let (turn, words, _publish) = Turn::run_elsewhere();
-        let mut ears = Ears::new(Audience::new(true, Redactor::default()), words);
+        let request = PromptRequest { has_listener: true, ..PromptRequest::new("hello") };
+        let (mut prompt, turn) = Prompt::new(request, Redactor::default());
         let mut events = turn.events();
         turn.abort();
         let said = |text: usize| AgentEvent::Text { text: text.to_string(), delta: true };
-        ears.tell((0..5_000).map(said).collect());
+        prompt.tell((0..5_000).map(said).collect());
         assert_eq!(events.next().await.map(|events| events.len()), Some(5_000));
         // The abort was taken with it, and is told to the owner all the same.
-        assert_eq!(poll_fn(|context| ears.poll_word(context)).await, Some(true));
-        assert_eq!(poll_fn(|context| ears.poll_word(context)).now_or_never(), None);
+        assert!(poll_fn(|context| prompt.poll_word(context)).await);
+        assert_eq!(poll_fn(|context| prompt.poll_word(context)).now_or_never(), None);
         drop(turn);
-        assert_eq!(poll_fn(|context| ears.poll_word(context)).await, None);
+        assert!(poll_fn(|context| prompt.poll_word(context)).await);
+        assert_eq!(poll_fn(|context| prompt.poll_word(context)).now_or_never(), None);
     }
 }

@@ -15,6 +15,7 @@ use ground::mpsc::UnboundedSender;
 use process::Metered;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// Facts that do not change while the session is open.
@@ -141,6 +142,18 @@ impl Turns {
             (None, Some(active)) => Some(&mut active.digest),
             (None, None) => None,
         }
+    }
+
+    /// The next word of the handles of a prompt. An abort names the place of the prompt: the one under way is before the queue.
+    pub(crate) fn poll_word(&mut self, context: &mut Context<'_>) -> Poll<Option<usize>> {
+        let active = self.active.iter_mut().map(|active| &mut active.prompt);
+        let prompts = active.chain(self.queue.iter_mut().map(Box::as_mut));
+        for (place, prompt) in prompts.enumerate() {
+            if let Poll::Ready(aborts) = prompt.poll_word(context) {
+                return Poll::Ready(aborts.then_some(place));
+            }
+        }
+        Poll::Pending
     }
 
     /// The number of the turn that begins.
