@@ -2,7 +2,6 @@
 
 use crate::acp::owner::{Over, Owner, Shown, closed};
 use crate::acp::question::HostRequest;
-use crate::acp::state::link::PendingRequest;
 use crate::acp::state::order::Reply;
 use crate::acp::wire::connection::Exit;
 use crate::harness::Provider;
@@ -215,12 +214,7 @@ impl Owner {
     /// Ends every wait for the session with this error.
     fn refuse_waiters(&mut self, gone: &Error) {
         let mut replies: Vec<Reply<()>> = self.work.waiters.drain(..).collect();
-        replies.extend(self.link.pending.drain().filter_map(|(_, pending)| match pending {
-            PendingRequest::Mode { reply, .. }
-            | PendingRequest::Option { reply, .. }
-            | PendingRequest::Steer { reply } => Some(reply),
-            PendingRequest::Level { .. } => None,
-        }));
+        replies.extend(self.link.pending.drain().filter_map(|(_, pending)| pending.reply));
         for reply in replies {
             let _ = reply.send(Err(gone.clone()));
         }

@@ -2,7 +2,7 @@
 
 use crate::acp::opening::settings::set_option;
 use crate::acp::owner::Owner;
-use crate::acp::state::link::PendingRequest;
+use crate::acp::state::link::{Change, PendingRequest};
 use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::search::CancelWaiter;
 use crate::acp::wire::update::AgentFault;
@@ -83,92 +83,111 @@ impl Owner {
     }
 
     pub(super) fn on_steer(&mut self, text: &str, reply: Reply<()>) {
-        if !self.session.can_steer {
+        let asked = if self.session.can_steer {
+            // A prompt that waits for the agent's afterwords is under way, as its caller sees it: the agent hears of it first.
+            self.begin_next();
+            let prompt = [json!({ "type": "text", "text": text })];
+            Ok(("_session/steering", json!({ "sessionId": self.session.id, "prompt": prompt })))
+        } else {
             let message = format!(
                 "{} cannot receive messages during a turn over this protocol: cancel the turn and send a new prompt",
                 self.session.agent.as_str()
             );
-            let _ = reply.send(Err(Error::invalid_option("steer", message)));
-            return;
-        }
-        // A prompt that waits for the agent's afterwords is under way, as its caller sees it: the agent hears of it first.
-        self.begin_next();
-        let params = json!({ "sessionId": self.session.id, "prompt": [{ "type": "text", "text": text }] });
-        self.send("_session/steering", &params, PendingRequest::Steer { reply });
+            Err(Error::invalid_option("steer", message))
+        };
+        self.ask(asked, Change::Steer, reply);
     }
 
     pub(super) fn on_set_mode(&mut self, mode: String, reply: Reply<()>) {
-        let modes = self.settings.modes();
-        if !modes.iter().any(|known| known.id == mode) {
+        let (name, modes) = (self.session.agent.as_str(), self.settings.modes());
+        let asked = if modes.iter().any(|known| known.id == mode) {
+            let set = self.settings.set_mode(self.session.version, &self.session.id, &mode);
+            set.ok_or_else(|| format!("{name} has no modes"))
+        } else {
             let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
-            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.session.agent.as_str());
-            let _ = reply.send(Err(Error::invalid_option("mode", problem)));
-            return;
-        }
-        match self.settings.set_mode(self.session.version, &self.session.id, &mode) {
-            Some((method, params)) => self.send(method, &params, PendingRequest::Mode { mode, reply }),
-            None => {
-                let problem = format!("{} has no modes", self.session.agent.as_str());
-                let _ = reply.send(Err(Error::invalid_option("mode", problem)));
-            }
-        }
+            Err(format!("{name} has no mode {mode:?}; there are: {names}"))
+        };
+        self.ask(asked.map_err(|problem| Error::invalid_option("mode", problem)), Change::Mode(mode), reply);
     }
 
     pub(super) fn on_set_option(&mut self, id: String, value: Value, reply: Reply<()>) {
         let (name, options) = (self.session.agent.as_str(), &self.settings.options);
-        let problem = match options.iter().find(|option| option.id == id) {
+        let asked = match options.iter().find(|option| option.id == id) {
             None => {
                 let names: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
-                Some(format!("{name} has no option {id:?}; there are: {}", names.join(", ")))
+                Err(format!("{name} has no option {id:?}; there are: {}", names.join(", ")))
             }
             Some(option)
                 if !option.choices.is_empty()
                     && !option.choices.iter().any(|choice| value == choice.value.as_str()) =>
             {
-                Some(format!("{id} has no choice {value}"))
+                Err(format!("{id} has no choice {value}"))
             }
-            Some(_) => None,
+            Some(_) => Ok(set_option(self.session.version, &self.session.id, &id, &value)),
         };
-        if let Some(problem) = problem {
-            let _ = reply.send(Err(Error::invalid_option("option", problem)));
-            return;
-        }
-        let (method, params) = set_option(self.session.version, &self.session.id, &id, &value);
-        self.send(method, &params, PendingRequest::Option { id, value, reply });
+        let asked = asked.map_err(|problem| Error::invalid_option("option", problem));
+        self.ask(asked, Change::Option(id, value), reply);
     }
 
-    fn send(&mut self, method: &str, params: &Value, pending: PendingRequest) {
-        self.link.send(method, params, self.session.request.agent.limits.start, pending);
+    /// Sends a request for a user, or tells the user why there is none.
+    fn ask(&mut self, asked: Result<(&'static str, Value), Error>, change: Change, reply: Reply<()>) {
+        match asked {
+            Ok((method, params)) => self.send(method, &params, change, Some(reply)),
+            Err(error) => _ = reply.send(Err(error)),
+        }
+    }
+
+    fn send(&mut self, method: &str, params: &Value, change: Change, reply: Option<Reply<()>>) {
+        let limit = self.session.request.agent.limits.start;
+        self.link.send(method, params, limit, PendingRequest { change, reply });
     }
 
     pub(super) fn on_answered(&mut self, tag: u64, answer: Result<Value, Error>) {
         if self.turns.active.as_ref().is_some_and(|active| active.tries.tag == tag) {
             return self.on_prompt_answered(answer);
         }
-        match self.link.pending.remove(&tag) {
-            Some(PendingRequest::Mode { mode, reply }) => {
-                let answer = answer.map(|answer| self.on_mode_set(mode, &answer));
-                let _ = reply.send(answer.map_err(|error| self.refused("mode", &error)));
+        // Without one it is the answer to a prompt that was given up.
+        let Some(PendingRequest { change, reply }) = self.link.pending.remove(&tag) else { return };
+        let what = match &change {
+            Change::Mode(_) if reply.is_none() => "permission",
+            Change::Mode(_) => "mode",
+            Change::Option(..) => "option",
+            Change::Steer => "steer",
+        };
+        let changed = answer.map(|answer| self.on_changed(change, &answer));
+        match (reply, changed.map_err(|error| self.refused(what, &error))) {
+            (Some(reply), changed) => _ = reply.send(changed),
+            (None, Ok(())) => {}
+            // No prompt runs in a mode that was not chosen.
+            (None, Err(error)) => {
+                for prompt in std::mem::take(&mut self.turns.queue) {
+                    prompt.refuse(error.clone());
+                }
             }
-            Some(PendingRequest::Level { mode }) => self.on_level(mode, answer),
-            Some(PendingRequest::Option { id, value, reply }) => {
-                let answer = answer.map(|answer| {
-                    if let Some(mode) = value.as_str().filter(|_| self.settings.is_mode_option(&id)) {
-                        self.settings.choose(mode);
-                    }
-                    if let Some(option) = self.settings.options.iter_mut().find(|option| option.id == id) {
-                        option.value = value;
-                    }
-                    self.settings.on_options(&answer["configOptions"]);
-                    self.show();
-                });
-                let _ = reply.send(answer.map_err(|error| self.refused("option", &error)));
+        }
+    }
+
+    /// The agent has taken a setting.
+    fn on_changed(&mut self, change: Change, answer: &Value) {
+        match change {
+            Change::Mode(mode) => {
+                self.settings.on_options(&answer["configOptions"]);
+                self.settings.choose(&mode);
+                self.settings.on_mode(&mode);
+                self.show();
+                self.tell(AgentEvent::Mode { mode });
             }
-            Some(PendingRequest::Steer { reply }) => {
-                let _ = reply.send(answer.map(|_| ()).map_err(|error| self.refused("steer", &error)));
+            Change::Option(id, value) => {
+                if let Some(mode) = value.as_str().filter(|_| self.settings.is_mode_option(&id)) {
+                    self.settings.choose(mode);
+                }
+                if let Some(option) = self.settings.options.iter_mut().find(|option| option.id == id) {
+                    option.value = value;
+                }
+                self.settings.on_options(&answer["configOptions"]);
+                self.show();
             }
-            // The answer to a prompt that was given up.
-            None => {}
+            Change::Steer => {}
         }
     }
 
@@ -186,29 +205,7 @@ impl Owner {
         ));
         let set = self.settings.set_mode(self.session.version, &self.session.id, &mode);
         if let Some((method, params)) = set {
-            self.send(method, &params, PendingRequest::Level { mode });
-        }
-    }
-
-    /// The agent has taken the caller's mode.
-    fn on_mode_set(&mut self, mode: String, answer: &Value) {
-        self.settings.on_options(&answer["configOptions"]);
-        self.settings.choose(&mode);
-        self.settings.on_mode(&mode);
-        self.show();
-        self.tell(AgentEvent::Mode { mode });
-    }
-
-    fn on_level(&mut self, mode: String, answer: Result<Value, Error>) {
-        match answer {
-            Ok(answer) => self.on_mode_set(mode, &answer),
-            // No prompt runs in a mode that was not chosen.
-            Err(error) => {
-                let error = self.refused("permission", &error);
-                for prompt in std::mem::take(&mut self.turns.queue) {
-                    prompt.refuse(error.clone());
-                }
-            }
+            self.send(method, &params, Change::Mode(mode), None);
         }
     }
 

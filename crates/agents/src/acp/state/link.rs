@@ -8,24 +8,18 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
 
+/// What a request of ours asks for.
+pub(crate) enum Change {
+    Mode(String),
+    Option(String, Value),
+    Steer,
+}
+
 /// A request of ours that is not a prompt.
-pub(crate) enum PendingRequest {
-    Mode {
-        mode: String,
-        reply: Reply<()>,
-    },
-    /// The caller's mode, which the agent has left.
-    Level {
-        mode: String,
-    },
-    Option {
-        id: String,
-        value: Value,
-        reply: Reply<()>,
-    },
-    Steer {
-        reply: Reply<()>,
-    },
+pub(crate) struct PendingRequest {
+    pub change: Change,
+    /// `None`: nobody asked. The caller's mode, which the agent has left, is set again.
+    pub reply: Option<Reply<()>>,
 }
 
 pub(crate) struct Link {
