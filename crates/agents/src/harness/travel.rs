@@ -7,8 +7,7 @@
 //! CLI's settings.
 
 use crate::harness::folder::sandbox::resolve;
-use crate::harness::provider::Provider;
-use crate::harness::provider::session_files::{Project, SessionFiles, plain};
+use crate::harness::provider::{Project, Provider, SessionFiles, plain};
 use crate::harness::turn::request::TurnRequest;
 use ground::os::{ContainedFolders, EntryKind, HeldFolder, real_path};
 use std::io;

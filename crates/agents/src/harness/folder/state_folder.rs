@@ -7,8 +7,8 @@
 
 use super::refused;
 use super::sandbox::{StatePath, place_of};
+use crate::harness::provider::OwnState;
 use crate::harness::provider::Provider;
-use crate::harness::provider::own_state::OwnState;
 use ground::error::Error;
 use ground::os::ContainedFolders;
 use std::ffi::OsStr;

@@ -9,14 +9,13 @@ use super::message_usage::Style;
 use super::other::PLAIN;
 use super::protocol::Protocol;
 use super::schema_argument::{claude_takes, without_dialect};
-use super::{Descriptor, Images};
+use super::{Descriptor, Images, Project, SessionFiles, plain};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::failure::Words;
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::mcp_server::Replaced;
-use crate::harness::provider::session_files::{Project, SessionFiles, plain};
 use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 

@@ -6,15 +6,13 @@
 use super::message::text_of;
 use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Images, Reader, codex_servers};
+use super::{Descriptor, Images, OwnState, Project, Reader, SessionFiles, codex_servers};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::Words;
 use crate::harness::launch::package::{Program, npm_platform, package, siblings};
 use crate::harness::launch::{Image, Launch, Wanted};
 use crate::harness::level::{Level, Mode, unallowable};
-use crate::harness::provider::own_state::OwnState;
-use crate::harness::provider::session_files::{Project, SessionFiles};
 use crate::harness::provider::session_log::SessionLog;
 use crate::harness::spending::{Accounting, CachedInput};
 use crate::model::taken_schema::Taker;

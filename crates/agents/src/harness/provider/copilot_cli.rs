@@ -6,7 +6,7 @@
 use super::message::text_of;
 use super::other::PLAIN;
 use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
-use super::{Descriptor, Images, Reader, SessionPolicy};
+use super::{Descriptor, Images, OwnState, Project, Reader, SessionFiles, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words};
@@ -15,8 +15,6 @@ use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::mcp_server::{McpServer, Replaced};
-use crate::harness::provider::own_state::OwnState;
-use crate::harness::provider::session_files::{Project, SessionFiles};
 use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 use ground::json::{Json, Line};

@@ -7,8 +7,6 @@ use crate::harness::evidence::failure::Words;
 use crate::harness::launch::package::Program;
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::Modes;
-use crate::harness::provider::own_state::OwnState;
-use crate::harness::provider::session_files::SessionFiles;
 use crate::harness::provider::session_log::SessionLog;
 use crate::harness::spending::Accounting;
 use ground::error::Error;
@@ -88,6 +86,49 @@ pub enum SessionPolicy {
     Chosen,
     /// Like [`SessionPolicy::Told`], but the beginning of an id is enough to find the session.
     ByPrefix,
+}
+
+/// A CLI's state folder that holds configuration too: see `folder::state_folder`.
+#[derive(Debug)]
+pub struct OwnState {
+    /// The variable that moves it.
+    pub variable: &'static str,
+    /// Path below the variable's folder.
+    pub below: &'static str,
+    /// Path of the real one, as in `Descriptor::state`.
+    pub root: &'static str,
+    /// Entries of the real one that may be written: folders end with `/` and are made, files are granted where they are there.
+    pub written: &'static [&'static str],
+    /// Entries that are not taken over: names, or what they begin with if that ends with `*`.
+    pub anew: &'static [&'static str],
+}
+
+/// The files that a CLI writes for a session. By these files a session moves to another machine and is resumed there: see `travel`.
+pub struct SessionFiles {
+    /// The folder in which the CLI keeps its state, as in `Descriptor::state`.
+    pub root: &'static str,
+    pub patterns: &'static [&'static str],
+    pub project: Project,
+    /// The field of a session's lines that names the working directory, for a CLI that resumes only sessions of its own
+    /// directory.
+    pub own: Option<&'static str>,
+}
+
+/// The way in which a CLI names the folder of a working directory.
+pub enum Project {
+    /// Sessions are not separated by working directory.
+    None,
+    Named(fn(cwd: &str) -> String),
+    /// A folder in here, whichever has this file with the working directory in it.
+    Marked {
+        parent: &'static str,
+        marker: &'static str,
+    },
+}
+
+/// Letters and digits stay, all else becomes `-`: how several CLIs name a folder after a path.
+pub(crate) fn plain(path: &str) -> String {
+    path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
 /// Reads what one CLI prints.

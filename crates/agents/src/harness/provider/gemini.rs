@@ -6,7 +6,7 @@
 use super::message::text_of;
 use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader};
+use super::{Descriptor, OwnState, Project, Reader, SessionFiles};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, kind_of};
@@ -14,8 +14,6 @@ use crate::harness::launch::package::{Program, package, whole_script};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::mcp_server::Replaced;
-use crate::harness::provider::own_state::OwnState;
-use crate::harness::provider::session_files::{Project, SessionFiles};
 use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 use ground::json::Line;

@@ -6,13 +6,12 @@
 use super::message::text_of;
 use super::other::PLAIN;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader};
+use super::{Descriptor, OwnState, Reader};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, Mode, unallowable, unholdable};
-use crate::harness::provider::own_state::OwnState;
 use crate::harness::spending::Accounting;
 use ground::error::Error;
 use ground::json::{Json, Line};

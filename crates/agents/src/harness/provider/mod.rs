@@ -20,16 +20,15 @@ mod message;
 mod message_usage;
 mod opencode;
 mod other;
-pub(crate) mod own_state;
 mod pi;
 pub mod protocol;
 mod qwen;
 pub(crate) mod restraint;
 mod schema_argument;
-pub mod session_files;
 pub mod session_log;
 
-pub use descriptor::{Descriptor, Images, Reader, SessionPolicy};
+pub(crate) use descriptor::plain;
+pub use descriptor::{Descriptor, Images, OwnState, Project, Reader, SessionFiles, SessionPolicy};
 use ground::error::Error;
 use other::described;
 pub use other::{AgentTraits, OtherAgent};
