@@ -166,15 +166,19 @@ impl Commands {
         let is_text =
             |word: &&Word| word.is_quoted && word.text.contains(|sign| ";&|\n\r($`<>".contains(sign));
         for word in args.iter().filter(is_text) {
-            let (before, known) = (self.unread, self.texts.len());
-            self.text(&word.text, depth + 1);
-            if !self.is_lost() {
-                self.unread = before;
-            }
-            // A variable of another language is no command.
-            let found = self.texts.split_off(known);
-            self.texts.extend(found.into_iter().filter(|text| !text.starts_with(GAP)));
+            self.perhaps(|commands| commands.text(&word.text, depth + 1));
         }
+    }
+
+    /// Reads what may be no command at all: what can't be read is no loss, and a variable of another language no command.
+    fn perhaps(&mut self, read: impl FnOnce(&mut Self)) {
+        let (before, known) = (self.unread, self.texts.len());
+        read(self);
+        if !self.is_lost() {
+            self.unread = before;
+        }
+        let found = self.texts.split_off(known);
+        self.texts.extend(found.into_iter().filter(|text| !text.starts_with(GAP)));
     }
 
     fn add(&mut self, program: &str, args: &[Word]) {

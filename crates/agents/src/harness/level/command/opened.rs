@@ -1,8 +1,8 @@
 //! PURE: shells that a program opens where it is given no command, such as `sudo -s`, `ssh host` and `chroot /`. They read stdin.
 
-use super::super::script::{GAP, Word};
+use super::super::script::Word;
 use super::super::starter::{OPENERS, OPENING_WORDS, OPERANDS, RUNNERS, STARTERS, has};
-use super::{AT_RUN_TIME, Commands, Input, LOST};
+use super::{AT_RUN_TIME, Commands, Input};
 
 impl Commands {
     pub(super) fn opened(&mut self, name: &str, args: &[Word], input: &Input<'_>, depth: usize) {
@@ -67,12 +67,6 @@ impl Commands {
             || RUNNERS.iter().any(|(names, ..)| has(names, name))
             || has(OPERANDS, name);
         let Some(at) = args.iter().position(|word| word.text == "--").filter(|_| !is_known) else { return };
-        let (before, known) = (self.unread, self.texts.len());
-        self.words(&args[at + 1..], input, depth + 1);
-        if self.unread != Some(LOST) {
-            self.unread = before;
-        }
-        let found = self.texts.split_off(known);
-        self.texts.extend(found.into_iter().filter(|text| !text.starts_with(GAP)));
+        self.perhaps(|commands| commands.words(&args[at + 1..], input, depth + 1));
     }
 }
