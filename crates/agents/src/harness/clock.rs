@@ -96,8 +96,8 @@ pub struct Clock {
     whole: WallLimit,
     /// Start of the silence: when the last byte was read, or when reading resumed after a pause.
     heard: Instant,
-    has_heard: bool,
-    in_tool: bool,
+    pub(crate) has_heard: bool,
+    pub(crate) in_tool: bool,
     progressed: Instant,
     ended: Option<Instant>,
     is_held: bool,
@@ -189,18 +189,6 @@ impl Clock {
         }
     }
 
-    pub fn silence(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.heard)
-    }
-
-    pub fn has_heard(&self) -> bool {
-        self.has_heard
-    }
-
-    pub fn in_tool(&self) -> bool {
-        self.in_tool
-    }
-
     fn silence_limit(&self) -> Option<Duration> {
         match (self.is_held, self.has_heard, self.in_tool) {
             (true, _, _) => None,
@@ -259,7 +247,7 @@ impl Clock {
     }
 
     fn due_of_silence(&mut self, limit: Duration, now: Instant) -> Due {
-        let silence = self.silence(now);
+        let silence = now.saturating_duration_since(self.heard);
         if silence + Self::look(limit) < limit {
             return Due::Nothing;
         }

@@ -231,14 +231,7 @@ impl Audience {
         if self.redactor.is_empty() {
             return events;
         }
-        let mut other = Audience {
-            listener: Listener::Nobody,
-            record: None,
-            kept_bytes: 0,
-            redactor: self.redactor.clone(),
-            words: self.redactor.clone(),
-            thoughts: self.redactor.clone(),
-        };
+        let mut other = Audience::new(false, self.redactor.clone());
         let mut told = other.redacted(events);
         told.extend(other.held_back());
         told

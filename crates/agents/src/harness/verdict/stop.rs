@@ -48,8 +48,8 @@ impl Stop {
             Due::Nothing | Due::Sample | Due::Extend { .. } => None,
             Due::Idle { limit } => Some(Stop::Idle {
                 ms: ms(limit),
-                in_tool: clock.in_tool(),
-                before_first_byte: !clock.has_heard(),
+                in_tool: clock.in_tool,
+                before_first_byte: !clock.has_heard,
             }),
             Due::TimedOut { limit } => Some(Stop::TimedOut { ms: ms(limit) }),
             Due::Lingers => Some(Stop::Lingered),
