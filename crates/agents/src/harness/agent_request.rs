@@ -15,8 +15,8 @@ use crate::harness::budget::allowance::Allowance;
 use crate::harness::clock::ClockLimits;
 use crate::harness::launch::package::Program;
 use crate::harness::launch::{Launch, NESTING, path_text};
-use crate::harness::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
-use ground::error::{Error, ErrorCode};
+use crate::harness::spending::{Accounting, Caps, METERED, Prices, Spent};
+use ground::error::Error;
 use ground::os::{
     DEFAULT_PATH, HostFolder, PATH_SEPARATOR, TEMPORARY_VARIABLES, is_same_variable, native_variable,
 };
@@ -170,24 +170,10 @@ impl AgentRequest {
         let accounting = self.provider.descriptor().accounting;
         let spent = Spent::of(before, self.prices.as_ref(), accounting);
         if let Some(cap) = self.caps.used_up(spent) {
-            let figures = match cap {
-                Cap::Tokens => {
-                    format!("{} of {} tokens", spent.tokens, self.caps.max_tokens.unwrap_or_default())
-                }
-                Cap::Cost => {
-                    format!("${} of ${}", spent.cost_usd(), self.caps.max_cost_usd.unwrap_or_default())
-                }
-            };
-            let message = format!(
-                "the attempts so far used {figures}: nothing of {} is left for another attempt",
-                cap.as_str()
-            );
-            let error = Error::new(ErrorCode::AgentBudget, message)
-                .with("cap", cap.as_str())
-                .with("shared", false)
-                .with("usedTokens", spent.tokens)
-                .with("usedCostUsd", spent.cost_usd());
-            return Err(error);
+            return Err(self.caps.error(cap, spent, false, |figures| {
+                let cap = cap.as_str();
+                format!("the attempts so far used {figures}: nothing of {cap} is left for another attempt")
+            }));
         }
         let (max_tokens, max_cost_usd) = self.caps.left(spent);
         self.caps = Caps { max_tokens, max_cost_usd };
@@ -326,6 +312,7 @@ impl AgentRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ground::error::ErrorCode;
     use process::{Egress, EnvironmentBase, Gate, Traffic};
 
     /// Knows one secret.

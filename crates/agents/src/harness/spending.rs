@@ -5,7 +5,7 @@
 //! `inputPerMillion` without it.
 
 use crate::harness::event::{CostSource, Usage};
-use ground::error::Error;
+use ground::error::{Error, ErrorCode};
 pub use ground::tokens::CachedInput;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,9 @@ pub struct Prices {
 }
 
 /// The usage figures that a CLI reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
+    #[default]
     Nothing,
     Tokens(CachedInput),
     /// Tokens and money.
@@ -28,16 +29,10 @@ pub enum Accounting {
 }
 
 /// The caller's prices, if there are some, and what they are multiplied with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pricing {
     pub prices: Option<Prices>,
     pub accounting: Accounting,
-}
-
-impl Default for Pricing {
-    fn default() -> Self {
-        Pricing { prices: None, accounting: Accounting::Nothing }
-    }
 }
 
 impl Pricing {
@@ -183,6 +178,32 @@ impl Caps {
     fn first(&self, tokens: impl Fn(u64) -> bool, money: impl Fn(u64) -> bool) -> Option<Cap> {
         let tokens = self.max_tokens.filter(|max| tokens(*max)).map(|_| Cap::Tokens);
         tokens.or_else(|| self.max_nano_usd().filter(|max| money(*max)).map(|_| Cap::Cost))
+    }
+
+    /// `AGENT_BUDGET` for this cap. `words` makes the message of the figures.
+    pub(crate) fn error(
+        &self,
+        cap: Cap,
+        spent: Spent,
+        is_shared: bool,
+        words: impl FnOnce(String) -> String,
+    ) -> Error {
+        let figures = match cap {
+            Cap::Tokens => format!("{} of {} tokens", spent.tokens, self.max_tokens.unwrap_or_default()),
+            Cap::Cost => format!("${} of ${}", spent.cost_usd(), self.max_cost_usd.unwrap_or_default()),
+        };
+        let mut error = Error::new(ErrorCode::AgentBudget, words(figures))
+            .with("cap", cap.as_str())
+            .with("shared", is_shared)
+            .with("usedTokens", spent.tokens)
+            .with("usedCostUsd", spent.cost_usd());
+        if let Some(max) = self.max_tokens {
+            error = error.with("maxTokens", max);
+        }
+        if let Some(max) = self.max_cost_usd {
+            error = error.with("maxCostUsd", max);
+        }
+        error
     }
 
     /// The remaining tokens and dollars, never below zero.

@@ -91,29 +91,13 @@ impl Allowance {
 
     fn error(&self, budget: &Budget, cap: Cap, what: &str) -> Error {
         let is_shared = self.is_shared(budget);
-        let (spent, caps) = (budget.spent(), budget.caps());
-        let place = if is_shared { "budget." } else { "" };
-        let figures = match cap {
-            Cap::Tokens => format!("{} of {} tokens", spent.tokens, caps.max_tokens.unwrap_or_default()),
-            Cap::Cost => format!("${} of ${}", spent.cost_usd(), caps.max_cost_usd.unwrap_or_default()),
-        };
-        let message = format!(
-            "the {} turn {what} {place}{} ({figures} are used); give it a larger one to go on",
-            self.provider.as_str(),
-            cap.as_str()
-        );
-        let mut error = Error::new(ErrorCode::AgentBudget, message)
-            .with("cap", cap.as_str())
-            .with("shared", is_shared)
-            .with("usedTokens", spent.tokens)
-            .with("usedCostUsd", spent.cost_usd());
-        if let Some(max) = caps.max_tokens {
-            error = error.with("maxTokens", max);
-        }
-        if let Some(max) = caps.max_cost_usd {
-            error = error.with("maxCostUsd", max);
-        }
-        error
+        let (provider, place) = (self.provider.as_str(), if is_shared { "budget." } else { "" });
+        budget.caps().error(cap, budget.spent(), is_shared, |figures| {
+            let cap = cap.as_str();
+            format!(
+                "the {provider} turn {what} {place}{cap} ({figures} are used); give it a larger one to go on"
+            )
+        })
     }
 
     /// The accounts of an attempt.
