@@ -434,7 +434,7 @@ fn to_prompt(spec: PromptSpec) -> Result<PromptRequest, Error> {
     request.idle = idle_timeout_ms.map(Millis::limit);
     request.tool_idle = tool_idle_timeout_ms.map(Millis::limit);
     request.total = timeout_ms.map(Millis::limit);
-    request.waits = waits;
+    request.leaves = !waits;
     request.has_listener = has_listener;
     Ok(request)
 }

@@ -268,7 +268,7 @@ async fn no_secret_leaves_by_a_refused_wish_or_a_name_of_a_setting() {
 #[tokio::test]
 async fn a_warning_names_a_few_of_the_tools_that_were_left_behind() {
     let agent = opened(request(Provider::Gemini, 1, "")).await;
-    let outcome = agent.run(PromptRequest { waits: false, ..PromptRequest::new("manytools 1000") }).await;
+    let outcome = agent.run(PromptRequest { leaves: true, ..PromptRequest::new("manytools 1000") }).await;
     let warnings = &outcome.result().unwrap().facts.warnings;
     let left = warnings.iter().find(|warning| warning.contains("left something running")).unwrap();
     assert!(left.len() < 4096 && left.ends_with("992 others"), "{left}");

@@ -124,7 +124,7 @@ async fn what_comes_between_prompts_is_never_the_next_ones_text() {
         open.settle = millis(100);
         let agent = opened(open).await;
         let mut events = agent.session.events();
-        let leave = |text: &str| PromptRequest { waits: false, ..PromptRequest::new(text) };
+        let leave = |text: &str| PromptRequest { leaves: true, ..PromptRequest::new(text) };
         let first = agent.run(leave(if version == 1 { "later 50" } else { "background 50" })).await;
         assert!(!text(&first).contains("woken") && !text(&first).contains("later"));
         // Version 1 has no message for work that goes on after a turn: only its output shows it.

@@ -225,7 +225,7 @@ fn text_block(text: &str) -> Value {
 }
 
 /// A prompt of a session.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct PromptRequest {
     /// The words of the prompt.
     pub text: String,
@@ -236,24 +236,15 @@ pub struct PromptRequest {
     pub idle: Option<Option<Duration>>,
     pub tool_idle: Option<Option<Duration>>,
     pub total: Option<Option<Duration>>,
-    /// Whether what goes on behind the turn is waited for.
-    pub waits: bool,
+    /// Whether the turn ends though something goes on behind it.
+    pub leaves: bool,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
 }
 
 impl PromptRequest {
     pub fn new(text: impl Into<String>) -> Self {
-        PromptRequest {
-            text: text.into(),
-            parts: Vec::new(),
-            schema: None,
-            idle: None,
-            tool_idle: None,
-            total: None,
-            waits: true,
-            has_listener: false,
-        }
+        PromptRequest { text: text.into(), ..PromptRequest::default() }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

@@ -133,7 +133,7 @@ impl UnderWay<'_> {
     async fn prompt(&mut self, request: &TurnRequest, session: Session) -> (TurnResult, Option<Error>) {
         let mut prompt = PromptRequest::new(request.prompt.clone());
         prompt.schema = request.schema.clone();
-        prompt.waits = request.background == Background::Wait;
+        prompt.leaves = request.background == Background::Leave;
         prompt.has_listener = request.has_listener;
         let turn = session.start(prompt);
         if self.is_aborted {

@@ -97,7 +97,7 @@ impl Active {
     ) -> Active {
         Active {
             turn,
-            state: TurnState::new(version, prompt.request.waits, session.settle),
+            state: TurnState::new(version, !prompt.request.leaves, session.settle),
             digest: digest_of(session.agent.provider),
             clock: Clock::running(prompt.request.limits(&session.agent.limits), now),
             refused: None,
@@ -246,7 +246,7 @@ impl Active {
     pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, version: Version, session: &OpenRequest) {
         self.tries.tag = tag;
         self.resting = None;
-        self.state = TurnState::new(version, self.prompt.request.waits, session.settle);
+        self.state = TurnState::new(version, !self.prompt.request.leaves, session.settle);
         self.tries.work_before = self.work();
         self.tries.logged = None;
         self.digest.begin_answer();
