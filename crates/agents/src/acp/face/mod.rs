@@ -141,7 +141,7 @@ async fn run(
 ) -> Result<(), Error> {
     let Ready { agent, spec, folder, record, request, .. } = ready;
     let mut recorder = Audience::new(false, request.agent.redact.clone());
-    recorder.keep(record);
+    recorder.record = record;
     let process = process::spawn(spec);
     let started = process.started().await.and_then(|_| {
         process
@@ -173,7 +173,7 @@ async fn run(
         Err(error) => Err(not_started(agent, error)),
     };
     folder.remove().await;
-    if let Some(record) = recorder.record().take() {
+    if let Some(record) = recorder.record.take() {
         record.close(None, ended.as_ref().err(), false).await;
     }
     ended

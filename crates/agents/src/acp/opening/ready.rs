@@ -10,6 +10,7 @@ use crate::harness::provider::restraint::{check_switches, mode_of};
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use process::ProcessSpec;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ pub(crate) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
         None => program_of(agent, request, &cwd)?,
     };
     let label = request.agent.name.clone().unwrap_or_else(|| format!("{} session", agent.as_str()));
-    let mut record = TurnRecord::open_session(&request.agent, &label, &cwd).await?;
+    let mut record = TurnRecord::open("session", &request.agent, &label, json!({ "cwd": cwd })).await?;
     let (folder, held) = match room(mode, request, &cwd).await {
         Ok(made) => made,
         Err(error) => {

@@ -112,7 +112,7 @@ impl Owner {
         (account, slot): (HeldAccount, Option<Slot>),
     ) -> (Self, Incoming) {
         let mut recorder = Audience::new(false, request.agent.redact.clone());
-        recorder.keep(opened.record);
+        recorder.record = opened.record;
         let shaken = opened.shaken;
         let awake = Awake::new();
         let (sender, searches) = unbounded_channel();

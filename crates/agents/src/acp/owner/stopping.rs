@@ -190,9 +190,9 @@ impl Owner {
         }
         self.refuse_waiters(&gone);
         self.tell_cancelled();
-        for mut audience in self.listeners.take() {
+        for mut audience in std::mem::take(&mut self.listeners.all) {
             audience.end();
-            if let Some(record) = audience.record().take() {
+            if let Some(record) = audience.record.take() {
                 let facts = record.close(None, (!is_closed).then_some(&gone), false).await;
                 self.lock().record = Some(facts);
             }

@@ -210,7 +210,7 @@ impl Owner {
         debug!(target: SESSION, id = self.session.number, turn = self.turns.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
         let failure = error.as_ref().filter(|error| error.code() != ErrorCode::AgentAborted);
         if let Some(failure) = failure
-            && let Some(record) = self.listeners.recorder().and_then(|all| all.record().as_mut())
+            && let Some(record) = self.listeners.recorder().and_then(|all| all.record.as_mut())
         {
             record.count_failed_prompt(failure);
         }

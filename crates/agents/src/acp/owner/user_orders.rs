@@ -79,7 +79,7 @@ impl Owner {
         } else if let Some(own) = &self.turns.own {
             audience.tell(vec![AgentEvent::TurnStart { turn: own.turn, by: "agent" }]);
         }
-        self.listeners.add(audience);
+        self.listeners.all.push(audience);
     }
 
     pub(super) fn on_steer(&mut self, text: &str, reply: Reply<()>) {

@@ -12,7 +12,7 @@ const SILENT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Listeners {
     /// The recorder is always the first one; callers added the others.
-    all: Vec<Audience>,
+    pub(crate) all: Vec<Audience>,
     /// Start of the time in which one of the listeners has no room.
     held_since: Option<Instant>,
     /// Events that are sent when the batch is done: to the prompt under way, and (`for_all`) to the session's listeners.
@@ -25,17 +25,8 @@ impl Listeners {
         Listeners { all: vec![recorder], held_since: None, for_turn: Vec::new(), for_all: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, audience: Audience) {
-        self.all.push(audience);
-    }
-
     pub(crate) fn recorder(&mut self) -> Option<&mut Audience> {
         self.all.first_mut()
-    }
-
-    /// Takes all listeners, because the session is over.
-    pub(crate) fn take(&mut self) -> Vec<Audience> {
-        std::mem::take(&mut self.all)
     }
 
     /// Sends the event to the session's listeners only.

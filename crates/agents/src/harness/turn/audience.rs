@@ -22,7 +22,7 @@ const MAX_KEPT_BYTES: usize = 4 << 20;
 pub(crate) struct Audience {
     listener: Listener,
     /// Hears everything, whoever else listens.
-    record: Option<TurnRecord>,
+    pub(crate) record: Option<TurnRecord>,
     kept_bytes: usize,
     redactor: Redactor,
     /// Holds back what may be the beginning of a secret, over the borders of deltas.
@@ -65,14 +65,6 @@ impl Audience {
         {
             sink.tell(kept);
         }
-    }
-
-    pub(crate) fn keep(&mut self, record: Option<TurnRecord>) {
-        self.record = record;
-    }
-
-    pub(crate) fn record(&mut self) -> &mut Option<TurnRecord> {
-        &mut self.record
     }
 
     pub(crate) fn leave(&mut self) {

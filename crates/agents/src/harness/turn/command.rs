@@ -71,7 +71,7 @@ impl Way for Command {
             folder,
             resume,
             before: ledger::used_before(&request.agent, resume).await,
-            record: audience.record().as_mut().map(|record| record.next_attempt(request.agent.provider)),
+            record: audience.record.as_mut().map(|record| record.next_attempt(request.agent.provider)),
         };
         let mut attempted = attempt(&plan, orders, audience).await;
         let file = take_answer_file(folder).await;

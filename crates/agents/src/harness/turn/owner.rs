@@ -10,7 +10,7 @@ use super::command::Command;
 use super::log::{log_begin, log_end, log_next};
 use super::next::{Ended, Next, Past, Wait, next};
 use super::preparation::Again;
-use super::record::{Judged, TurnRecord};
+use super::record::{Judged, TurnRecord, facts_of};
 use super::request::TurnRequest;
 use super::structured::{REASKED, misfit};
 use super::way::{Attempted, Task, Way};
@@ -126,14 +126,13 @@ impl Owner {
         if !W::IS_RECORDED {
             return Ok(());
         }
-        let (request, label) = (self.request.clone(), self.label());
-        let record = self.or_abort(TurnRecord::open(&request, &label)).await??;
-        self.audience.keep(record);
+        let (agent, label, facts) = (self.request.agent.clone(), self.label(), facts_of(&self.request));
+        self.audience.record = self.or_abort(TurnRecord::open("turn", &agent, &label, facts)).await??;
         Ok(())
     }
 
     async fn close_record(&mut self, mut outcome: TurnOutcome) -> TurnOutcome {
-        let Some(record) = self.audience.record().take() else { return outcome };
+        let Some(record) = self.audience.record.take() else { return outcome };
         let (result, error) = match &mut outcome {
             TurnOutcome::Succeeded(result) => (Some(result), None),
             TurnOutcome::Failed { error, partial } => (partial.as_mut(), Some(&*error)),
@@ -292,7 +291,7 @@ impl Owner {
         let is_budget = matches!(next, Next::Failed(fault) if fault.error.code() == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();
-        if let Some(record) = self.audience.record() {
+        if let Some(record) = &mut self.audience.record {
             let prices = self.tally.prices();
             record.judge(&Judged { retry, prices, is_uncounted, ..attempted.judged.clone() });
         }

@@ -14,7 +14,7 @@ use ground::os::{Host, blocking};
 use ground::record::{Channel, Place, Record, RecordFacts, RecordSpec, epoch_ms, utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 /// Fields of an error that are recorded beside its code and message. Its events and output are in files of their own.
@@ -64,25 +64,12 @@ pub(crate) struct TurnRecord {
 }
 
 impl TurnRecord {
-    /// Makes the folder of a turn's record; `None` when none is wanted.
+    /// Makes the folder of the record of a turn, or of a session with all its events and prompts. `None` when none is wanted. `more`:
+    /// facts beside those of every agent, which replace them.
     ///
     /// # Errors
     /// `INVALID_OPTION` where nothing can be written.
-    pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
-        TurnRecord::open_as("turn", &request.agent, label, facts_of(request)).await
-    }
-
-    /// The same for a session that works in this folder. Its record has all its events, and its prompts.
-    pub(crate) async fn open_session(
-        agent: &AgentRequest,
-        label: &str,
-        cwd: &Path,
-    ) -> Result<Option<TurnRecord>, Error> {
-        TurnRecord::open_as("session", agent, label, json!({ "cwd": cwd })).await
-    }
-
-    /// `more`: facts beside those of every agent, which replace them.
-    async fn open_as(
+    pub(crate) async fn open(
         kind: &str,
         agent: &AgentRequest,
         label: &str,
@@ -202,7 +189,8 @@ fn write_line(lines: &mut Vec<u8>, line: &Line) {
     lines.push(b'\n');
 }
 
-fn facts_of(request: &TurnRequest) -> Value {
+/// The facts of a turn.
+pub(crate) fn facts_of(request: &TurnRequest) -> Value {
     // An option that is added has to be recorded, or left out here on purpose.
     let TurnRequest {
         agent: _,
