@@ -5,7 +5,7 @@ use crate::acp::question::Answer;
 use crate::acp::question::elicitation::Elicited;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
-use crate::harness::verdict::recent::{LastEvents, MAX_EVENTS, last_values};
+use crate::harness::verdict::recent::{LastEvents, MAX_EVENTS, last_behind};
 use crate::harness::{AgentEvent, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
 use ground::mpsc::UnboundedReceiver;
@@ -87,7 +87,7 @@ impl Prompt {
     /// The error of the turn, without secrets and with the last events that were told.
     pub(crate) fn failed(&mut self, error: &Error) -> Error {
         let last = self.audience.redact_all(self.last.take());
-        self.audience.redact_error(error).with("events", last_values(&last))
+        self.audience.redact_error(error).with("events", last_behind(&last, &[]))
     }
 
     /// The next word of the handles, once it is carried out as far as it is about listeners: whether it aborts the turn, as handles

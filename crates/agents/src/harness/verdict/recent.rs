@@ -55,12 +55,12 @@ pub(crate) fn reread(
     transcript.read_rest();
     // Warnings that are not in the CLI's output came from the harness, before or during the run.
     for warning in warnings {
-        if !transcript.digest().warnings.contains(warning) {
-            transcript.digest_mut().warning(warning);
+        if !transcript.digest.warnings.contains(warning) {
+            transcript.digest.warning(warning);
         }
     }
-    transcript.digest_mut().close();
-    let mut events = transcript.take_events();
+    transcript.digest.close();
+    let mut events = transcript.digest.take_events();
     if is_truncated {
         events.retain(|event| !is_gap(event));
     }
@@ -70,11 +70,6 @@ pub(crate) fn reread(
 /// The line that stands where the middle of a long output was left out.
 fn is_gap(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::Noise { line } if is_left_out(line))
-}
-
-/// The last of them that fit, as JSON.
-pub(crate) fn last_values(events: &[AgentEvent]) -> Vec<Value> {
-    last(events.iter().map(shortened))
 }
 
 /// The last of these values that fit, behind the events that came before them.
@@ -120,11 +115,11 @@ mod tests {
     #[test]
     fn the_last_events_are_told_within_bounds() {
         let many: Vec<AgentEvent> = (0..1000).map(|number| noise(&number.to_string())).collect();
-        let told = last_values(&many);
+        let told = last_behind(&many, &[]);
         assert_eq!(told.len(), MAX_EVENTS);
         assert_eq!((&told[0]["line"], &told[199]["line"]), (&"800".into(), &"999".into()));
         let long: Vec<AgentEvent> = (0..100).map(|_| noise(&"x".repeat(1 << 20))).collect();
-        let long = last_values(&long);
+        let long = last_behind(&long, &[]);
         assert!(long.iter().map(|value| value.to_string().len()).sum::<usize>() <= MAX_BYTES);
         assert!(long.len() > 10 && long[0]["line"].as_str().unwrap().contains("bytes left out"));
     }
