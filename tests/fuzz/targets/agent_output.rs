@@ -17,7 +17,7 @@ pub(super) fn provider_lines(bytes: &[u8]) {
         let mut transcript = Transcript::new(provider, true, None);
         pieces.for_each(|piece| transcript.feed(piece));
         transcript.finish();
-        transcript.take_events()
+        transcript.digest.take_events()
     };
     assert_eq!(events(&mut std::iter::once(whole)), events(&mut { pieces }));
     let ending = exit.map_or(Ending::Unknown, Ending::Exited);

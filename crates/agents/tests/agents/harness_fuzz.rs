@@ -65,7 +65,7 @@ fn events_of(provider: Provider, bytes: &[u8], cuts: &[usize]) -> Vec<AgentEvent
     }
     transcript.feed(&bytes[at..]);
     transcript.finish();
-    transcript.take_events()
+    transcript.digest.take_events()
 }
 
 fn ends(events: &[AgentEvent]) -> usize {

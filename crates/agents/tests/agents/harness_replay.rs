@@ -56,7 +56,7 @@ fn any_split_into_chunks_yields_the_same_events() {
                 transcript.feed(chunk);
             }
             transcript.finish();
-            assert_eq!(transcript.take_events(), whole, "{} in chunks of {size}", one.title());
+            assert_eq!(transcript.digest.take_events(), whole, "{} in chunks of {size}", one.title());
         }
     }
 }
@@ -124,10 +124,10 @@ fn events_that_nobody_wants_are_not_built_and_the_result_is_the_same() {
         let mut transcript = Transcript::new(one.provider, false, None);
         transcript.feed(one.stdout.as_bytes());
         transcript.finish();
-        assert!(transcript.take_events().is_empty());
+        assert!(transcript.digest.take_events().is_empty());
         let result = one.replay().result;
-        assert_eq!(transcript.digest().final_text(), result.text, "{}", one.title());
-        assert_eq!(transcript.digest().steps.tool_calls, result.tool_calls, "{}", one.title());
+        assert_eq!(transcript.digest.final_text(), result.text, "{}", one.title());
+        assert_eq!(transcript.digest.steps.tool_calls, result.tool_calls, "{}", one.title());
     }
 }
 

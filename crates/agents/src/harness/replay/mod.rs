@@ -50,7 +50,7 @@ pub(super) fn feed(
             Ok(0) => return Ok(()),
             Ok(length) => {
                 transcript.feed(&buffer[..length]);
-                events.extend(transcript.take_events());
+                events.extend(transcript.digest.take_events());
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -67,8 +67,8 @@ pub(super) fn judge(
     ending: &Ending,
 ) -> Replay {
     transcript.finish();
-    events.extend(transcript.take_events());
-    let digest = transcript.digest();
+    events.extend(transcript.digest.take_events());
+    let digest = &transcript.digest;
     let verdict = verdict(&Evidence {
         provider,
         digest,
@@ -79,6 +79,6 @@ pub(super) fn judge(
         resume: None,
         may_resume: true,
     });
-    let result = TurnResult::of(provider, transcript.digest_mut(), verdict.recovered);
+    let result = TurnResult::of(provider, &mut transcript.digest, verdict.recovered);
     Replay { events: events.into_events(), result, fault: verdict.fault }
 }

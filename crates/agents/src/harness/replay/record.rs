@@ -113,7 +113,7 @@ impl Attempt {
         };
         let mut transcript = Transcript::new(provider, true, judged.before);
         let accounting = provider.descriptor().accounting;
-        transcript.digest_mut().usage.price_by(Pricing { prices: judged.prices, accounting });
+        transcript.digest.usage.price_by(Pricing { prices: judged.prices, accounting });
         let unreadable = |error: std::io::Error| {
             Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
         };
@@ -121,7 +121,7 @@ impl Attempt {
             feed(&mut transcript, stdout, events).map_err(unreadable)?;
         }
         transcript.finish();
-        events.extend(transcript.take_events());
+        events.extend(transcript.digest.take_events());
         let retry = judged.retry.iter();
         events.extend(retry.map(|message| AgentEvent::Retry { message: message.clone(), until: None }));
         let stderr = open(&folder.join("stderr")).and_then(|file| file.map_or(Ok(String::new()), tail_of));
@@ -141,7 +141,7 @@ struct Attempts {
 impl Attempts {
     fn add(&mut self, provider: Provider, folder: &Path, judged: Judged) -> Result<(), Error> {
         let attempt = Attempt::read(provider, folder, judged, &mut self.events)?;
-        let digest = attempt.transcript.digest();
+        let digest = &attempt.transcript.digest;
         self.tally.count(&TurnFacts::of(provider, digest, false), digest.has_worked());
         if attempt.judged.is_uncounted {
             self.tally.uncount();
@@ -240,7 +240,7 @@ fn judge(
     };
     let mut verdict = verdict(&Evidence {
         provider,
-        digest: last.transcript.digest(),
+        digest: &last.transcript.digest,
         ending: &last.ending,
         stop: last.judged.stop,
         stderr: &last.stderr,
@@ -252,12 +252,12 @@ fn judge(
     if let Some(schema) = schema
         && verdict.fault.as_ref().is_none_or(|fault| fault.is_misshapen)
     {
-        (structured, verdict.fault) = read_structured(provider, schema, &last, last.transcript.digest());
+        (structured, verdict.fault) = read_structured(provider, schema, &last, &last.transcript.digest);
     }
     if let (Some(why), None) = (unfinished, &verdict.fault) {
         verdict.fault = Some(unfinished_fault(why));
     }
-    let mut result = TurnResult::of(provider, last.transcript.digest_mut(), verdict.recovered);
+    let mut result = TurnResult::of(provider, &mut last.transcript.digest, verdict.recovered);
     result.facts.structured = structured.or(result.facts.structured);
     tally.fill(&mut result.facts);
     Replay { events, result, fault: verdict.fault }

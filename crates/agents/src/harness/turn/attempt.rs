@@ -67,7 +67,7 @@ pub(crate) async fn attempt(
     let process = process::spawn(spec);
     let mut transcript =
         Transcript::new(plan.task.request.agent.provider, audience.wants_events(), plan.before);
-    transcript.digest_mut().usage.price_by(plan.task.allowance.pricing());
+    transcript.digest.usage.price_by(plan.task.allowance.pricing());
     let (writer, reader) = output(transcript);
     process.subscribe(Box::new(writer));
     debug!(target: TURN, id = plan.task.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
@@ -86,7 +86,7 @@ pub(crate) async fn attempt(
         process,
     };
     for warning in &plan.launch.warnings {
-        watch.reader.heard().transcript.digest_mut().warning(warning);
+        watch.reader.heard().transcript.digest.warning(warning);
     }
     let outcome = watch.run(orders, audience).await;
     watch.finish(outcome, audience)
@@ -160,7 +160,7 @@ impl Watch<'_> {
     fn on_traffic(&mut self, news: TrafficNews, audience: &mut Audience) {
         match news {
             TrafficNews::Refused(refused) => {
-                self.reader.heard().transcript.digest_mut().refused(refused);
+                self.reader.heard().transcript.digest.refused(refused);
                 self.tell(audience);
             }
             TrafficNews::Metered(usage) => {
@@ -190,13 +190,12 @@ impl Watch<'_> {
     fn on_news(&mut self, audience: &mut Audience) {
         let mut heard = self.reader.heard();
         let progressed = heard.take_progress();
-        if let (Some(session), None) =
-            (&self.plan.launch.session, heard.transcript.digest().session.as_deref())
+        if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest.session.as_deref())
         {
             // It lives, and goes by the id that it was given; it says so itself only at its end.
-            heard.transcript.digest_mut().session(session);
+            heard.transcript.digest.session(session);
         }
-        let digest = heard.transcript.digest();
+        let digest = &heard.transcript.digest;
         let news = Heard {
             in_tool: digest.open_tool().is_some() || digest.end.names().next().is_some(),
             progressed,
@@ -237,7 +236,7 @@ impl Watch<'_> {
     }
 
     fn idle(&self) -> Idle {
-        self.reader.heard().transcript.digest().idle
+        self.reader.heard().transcript.digest.idle
     }
 
     fn clock_due(&mut self) -> Due {
@@ -251,7 +250,7 @@ impl Watch<'_> {
         let Some(asked) = self.plan.resume else { return };
         let provider = self.plan.task.request.agent.provider;
         let heard = self.reader.heard();
-        let reported = heard.transcript.digest().session.as_deref();
+        let reported = heard.transcript.digest.session.as_deref();
         let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
         drop(heard);
         if is_other {
@@ -278,7 +277,7 @@ impl Watch<'_> {
             debug!(target: TURN, id = self.plan.task.number, ?due, "heard the clock");
         }
         if let Due::Extend { limit } = due {
-            self.reader.heard().transcript.digest_mut().warning(&extended(limit));
+            self.reader.heard().transcript.digest.warning(&extended(limit));
             self.tell(audience);
         }
         if let Some(stop) = Stop::due(due, &self.clock) {
@@ -296,7 +295,7 @@ impl Watch<'_> {
         if stop == Stop::OverBudget {
             self.traffic.run.cut();
         }
-        self.left = left_behind(self.reader.heard().transcript.digest());
+        self.left = left_behind(&self.reader.heard().transcript.digest);
         // From here on the output is read to its end, even if a listener is slow.
         self.reader.hold(false);
         self.process.stop(match stop {
@@ -308,9 +307,9 @@ impl Watch<'_> {
     }
 
     fn tell(&mut self, audience: &mut Audience) {
-        let events = self.reader.heard().transcript.take_events();
+        let events = self.reader.heard().transcript.digest.take_events();
         audience.tell(events);
-        self.reader.heard().transcript.digest_mut().events.are_built = audience.wants_events();
+        self.reader.heard().transcript.digest.events.are_built = audience.wants_events();
         // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
         let is_held = self.stop.is_none() && audience.is_full();
         self.reader.hold(is_held);
@@ -324,7 +323,7 @@ impl Watch<'_> {
         let Plan { task: Task { number, request, .. }, resume, before, .. } = *self.plan;
         let provider = request.agent.provider;
         let (mut transcript, stderr) = self.reader.end(provider);
-        transcript.digest_mut().events.are_built = audience.wants_events();
+        transcript.digest.events.are_built = audience.wants_events();
         let (verdict, error) = match (&outcome.result, &outcome.error) {
             (None, Some(error)) => (Verdict { recovered: false, fault: None }, Some(self.not_run(error))),
             _ => {
@@ -332,7 +331,7 @@ impl Watch<'_> {
                 self.note_end(&mut transcript, &outcome, &stderr);
                 let evidence = Evidence {
                     provider,
-                    digest: transcript.digest(),
+                    digest: &transcript.digest,
                     ending: &ending_of(&outcome),
                     stop: self.stop,
                     stderr: &stderr,
@@ -343,8 +342,8 @@ impl Watch<'_> {
                 (verdict(&evidence), None)
             }
         };
-        let digest = transcript.digest();
-        if let (Some(session), Some(counted)) = (digest.session.as_deref(), transcript.reader().counted()) {
+        let digest = &transcript.digest;
+        if let (Some(session), Some(counted)) = (digest.session.as_deref(), transcript.reader.counted()) {
             ledger::note(provider, session, counted);
         }
         let fault = verdict.fault.as_ref().map(|fault| fault.error.code());
@@ -352,7 +351,7 @@ impl Watch<'_> {
         let (turns, tool_calls, recovered) = (digest.steps.turns, digest.steps.tool_calls, verdict.recovered);
         let exit_code = outcome.result.as_ref().and_then(|result| result.exit_code);
         debug!(target: TURN, id = number, error = code, exit_code, recovered, turns, tool_calls, "judged the attempt");
-        let digest = transcript.digest_mut();
+        let digest = &mut transcript.digest;
         audience.tell(digest.take_events());
         digest.events.are_built = true;
         digest.close();
@@ -382,7 +381,7 @@ impl Watch<'_> {
     fn note_end(&mut self, transcript: &mut Transcript, outcome: &Outcome, stderr: &str) {
         let Task { request, allowance, .. } = *self.plan.task;
         transcript.read_rest();
-        let digest = transcript.digest_mut();
+        let digest = &mut transcript.digest;
         if self.stop.is_none() {
             self.left = left_behind(digest);
         }

@@ -32,7 +32,7 @@ pub(super) struct Heard {
 
 impl Heard {
     fn has_room(&self) -> bool {
-        !self.is_held && (self.unseen_bytes < WINDOW_BYTES || !self.transcript.digest().events.are_built)
+        !self.is_held && (self.unseen_bytes < WINDOW_BYTES || !self.transcript.digest.events.are_built)
     }
 
     /// Whether a line that came since the last look was a sign of progress.
@@ -127,7 +127,7 @@ impl Sink for OutputWriter {
         match stream {
             Stream::Stdout => {
                 heard.transcript.feed(bytes);
-                heard.has_progressed |= heard.transcript.digest().idle.lines == 0;
+                heard.has_progressed |= heard.transcript.digest.idle.lines == 0;
             }
             Stream::Stderr => {
                 heard.stderr.extend_from_slice(bytes);
@@ -195,7 +195,7 @@ mod tests {
         writer.push(Stream::Stderr, b"words").unwrap();
         drop(writer);
         assert!(reader.news().await);
-        assert_eq!(reader.heard().transcript.take_events().len(), 1);
+        assert_eq!(reader.heard().transcript.digest.take_events().len(), 1);
         assert_eq!(reader.heard().stderr, b"words");
         assert!(!reader.news().await);
     }

@@ -2,7 +2,7 @@
 //! [`MAX_LINE_BYTES`] is left out with a warning, so that memory stays bounded for any output.
 
 use crate::harness::clip::torn;
-use crate::harness::event::{AgentEvent, Usage};
+use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::{Provider, Reader};
 use ground::json::{Index, Line, keep_halves};
@@ -22,8 +22,8 @@ static PIECE: LazyLock<Finder> = LazyLock::new(|| Finder::new(b"elta"));
 
 /// One run's stdout, as far as it has come.
 pub struct Transcript {
-    reader: Box<dyn Reader>,
-    digest: Digest,
+    pub reader: Box<dyn Reader>,
+    pub digest: Digest,
     index: Index,
     /// The beginning of a line whose end has not come.
     rest: Vec<u8>,
@@ -40,22 +40,6 @@ impl Transcript {
             rest: Vec::new(),
             is_skipping: false,
         }
-    }
-
-    pub fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    pub fn digest_mut(&mut self) -> &mut Digest {
-        &mut self.digest
-    }
-
-    pub fn reader(&self) -> &dyn Reader {
-        &*self.reader
-    }
-
-    pub fn take_events(&mut self) -> Vec<AgentEvent> {
-        self.digest.take_events()
     }
 
     /// Reads what came next on stdout.
@@ -152,13 +136,14 @@ fn first_message(line: &[u8]) -> (&[u8], &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use crate::harness::AgentEvent;
     use crate::harness::verdict::transcript::*;
 
     fn texts(stdout: &str) -> (Vec<String>, usize) {
         let mut transcript = Transcript::new(Provider::Codex, true, None);
         transcript.feed(stdout.as_bytes());
         transcript.finish();
-        let events = transcript.take_events();
+        let events = transcript.digest.take_events();
         let said = events.iter().filter_map(|event| match event {
             AgentEvent::Text { text, .. } => Some(text.clone()),
             _ => None,
@@ -189,7 +174,7 @@ mod tests {
             let mut transcript = Transcript::new(Provider::Codex, true, None);
             transcript.feed(format!("{line}\n").as_bytes());
             transcript.finish();
-            transcript.digest().warnings.len()
+            transcript.digest.warnings.len()
         };
         assert_eq!(warnings(r#"{"type":"item.completed","item":{"id":"i","type":"agent_me"#), 1);
         assert_eq!(warnings(r#"{"type":"item.completed","item":{}} and more"#), 1);

@@ -108,7 +108,7 @@ fn a_turn_is_over_when_what_it_left_running_is_done_and_the_agent_has_answered_a
     for line in recorded.lines() {
         transcript.feed(format!("{line}\n").as_bytes());
         let line: Value = ground::json::read_own(line).unwrap();
-        let digest = transcript.digest();
+        let digest = &transcript.digest;
         match (line["type"].as_str(), line["subtype"].as_str()) {
             (Some("result"), _) | (_, Some("task_notification")) => {
                 settled.push((digest.end.terminal.is_some(), digest.end.is_settled()));
@@ -118,7 +118,7 @@ fn a_turn_is_over_when_what_it_left_running_is_done_and_the_agent_has_answered_a
     }
     // The first result, the end of the command, the second result.
     assert_eq!(settled, [(true, false), (true, false), (true, true)]);
-    assert_eq!(transcript.digest().final_text(), "The fake model says hello.");
+    assert_eq!(transcript.digest.final_text(), "The fake model says hello.");
 }
 
 #[test]
