@@ -12,6 +12,7 @@
 
 use ground::retry::{span, value_behind, wait_in};
 use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Span, Timestamp};
 use std::time::Duration;
@@ -78,7 +79,9 @@ const PHRASES: [&str; 15] = [
 impl Reset {
     /// The reset time in a message, if it has one.
     pub fn parse(words: &str) -> Option<Reset> {
-        let words = words.to_ascii_lowercase();
+        // Some put a narrow space before the half of the day, and points into it.
+        let words = words.to_ascii_lowercase().replace(['\u{202f}', '\u{a0}'], " ");
+        let words = words.replace("a.m.", "am").replace("p.m.", "pm");
         let behind = |sign: &&str| {
             let length = sign.len();
             words.match_indices(*sign).find_map(|(at, _)| Words(value_behind(&words[at + length..])).reset())
@@ -196,35 +199,18 @@ impl<'a> Words<'a> {
 
     /// A date in figures, and a time behind it: "2026-12-20 18:43:13 +0800". Without a zone it is that of the CLI.
     fn date_and_time(mut self) -> Option<Reset> {
-        let year = self.number::<i16>()?;
-        self.0 = self.0.strip_prefix(['-', '/'])?;
-        let month = self.number()?;
-        self.0 = self.0.strip_prefix(['-', '/'])?;
-        let day = Day::Date { year: Some(year).filter(|year| *year >= 1970), month, day: self.number()? };
-        self.0 = self.0.strip_prefix(['t', ' ', ','])?;
+        let read = |format| BrokenDownTime::parse_prefix(format, self.0).ok();
+        let (date, length) = read("%Y-%m-%d").or_else(|| read("%Y/%m/%d"))?;
+        let year = date.year().filter(|year| *year >= 1970);
+        let day = Day::Date { year, month: date.month()?, day: date.day()? };
+        self.0 = self.0[length..].strip_prefix(['t', ' ', ','])?;
         self.skip(&[]);
         self.0 = self.0.strip_prefix("at ").unwrap_or(self.0);
-        let mut words = self;
-        let hour = words.number()?;
-        words.0 = words.0.strip_prefix(':')?;
-        let minute = words.number()?;
-        let second = match words.0.strip_prefix(':') {
-            None => 0,
-            Some(rest) => {
-                words = Words(rest);
-                let second = words.number()?;
-                if let Some(rest) = words.0.strip_prefix('.') {
-                    words = Words(rest);
-                    words.take(|letter| letter.is_ascii_digit());
-                }
-                second
-            }
-        };
-        Some(Reset::Clock {
-            zone: words.zone()?,
-            day: Some(day),
-            time: Time::new(hour, minute, second, 0).ok()?,
-        })
+        let time = self.time()?;
+        if let Some(rest) = self.0.strip_prefix('.') {
+            self.0 = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        }
+        Some(Reset::Clock { zone: self.zone()?, day: Some(day), time })
     }
 
     /// A timestamp in machine format.
@@ -305,41 +291,22 @@ impl<'a> Words<'a> {
     }
 
     fn time(&mut self) -> Option<Time> {
-        let mut words = *self;
+        const FORMATS: [&str; 5] = ["%I:%M:%S %p", "%I:%M %p", "%I %p", "%H:%M:%S", "%H:%M"];
         for (word, hour) in [("midnight", 0), ("noon", 12)] {
-            if let Some(rest) = words.0.strip_prefix(word) {
-                *self = Words(rest);
+            if let Some(rest) = self.0.strip_prefix(word) {
+                self.0 = rest;
                 return Time::new(hour, 0, 0, 0).ok();
             }
         }
-        let hour: i8 = words.number()?;
-        let minute = words.0.strip_prefix(':').map(|rest| {
-            words = Words(rest);
-            words.number::<i8>()
-        });
-        let mut second = 0;
-        if let (Some(_), Some(rest)) = (minute, words.0.strip_prefix(':')) {
-            words = Words(rest);
-            second = words.number()?;
-        }
-        // Some put a narrow space before it.
-        let mut behind = words;
-        behind.skip(&['\u{202f}', '\u{a0}']);
-        let half = ["a.m.", "am", "p.m.", "pm"].into_iter().find_map(|half| {
-            let rest = behind.0.strip_prefix(half)?;
-            (!rest.starts_with(|letter: char| letter.is_ascii_alphanumeric())).then_some((half, rest))
-        });
-        let hour = match (half, minute) {
-            (Some((half, rest)), _) if (1..=12).contains(&hour) => {
-                words = Words(rest);
-                hour % 12 + if half.starts_with('p') { 12 } else { 0 }
+        FORMATS.iter().find_map(|format| {
+            let (told, length) = BrokenDownTime::parse_prefix(format, self.0).ok()?;
+            let rest = &self.0[length..];
+            if format.ends_with("%p") && rest.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+                return None;
             }
-            (None, Some(_)) => hour,
-            _ => return None,
-        };
-        let time = Time::new(hour, minute.unwrap_or(Some(0))?, second, 0).ok()?;
-        *self = words;
-        Some(time)
+            self.0 = rest;
+            told.to_time().ok()
+        })
     }
 
     /// `Some(None)`: the CLI's own. `None`: one that nobody knows, so that the time means nothing.
