@@ -38,10 +38,6 @@ impl Budget {
         &self.0.caps
     }
 
-    pub fn prices(&self) -> Option<&Prices> {
-        self.0.prices.as_ref()
-    }
-
     pub fn spent(&self) -> Spent {
         *self.lock()
     }
@@ -74,7 +70,7 @@ pub(crate) struct Account {
 impl Account {
     /// `prices` are those of the turn; without them the budget's prices count.
     pub(crate) fn open(budget: &Budget, prices: Option<&Prices>, accounting: Accounting) -> Self {
-        let prices = prices.or(budget.prices()).copied();
+        let prices = prices.or(budget.0.prices.as_ref()).copied();
         Account { budget: budget.clone(), prices, accounting, counted: Spent::default() }
     }
 

@@ -25,7 +25,8 @@ pub struct SessionPlace {
     project: Option<String>,
     session: String,
     files: &'static SessionFiles,
-    cwd: String,
+    /// The working directory, as the CLI writes it.
+    pub cwd: String,
 }
 
 /// A file of a session.
@@ -186,11 +187,6 @@ impl SessionPlace {
             }
             _ => None,
         }
-    }
-
-    /// The working directory, as the CLI writes it.
-    pub fn cwd(&self) -> &str {
-        &self.cwd
     }
 
     /// The text of a file that was written in another working directory, as it would be in this one.

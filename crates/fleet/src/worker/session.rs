@@ -59,7 +59,7 @@ fn packed(place: &SessionPlace, is_over: bool) -> io::Result<Option<Bytes>> {
     if files.is_empty() {
         return Ok(None);
     }
-    let (mut contents, mut all) = (Contents { cwd: place.cwd().to_owned(), files: Vec::new() }, Vec::new());
+    let (mut contents, mut all) = (Contents { cwd: place.cwd.clone(), files: Vec::new() }, Vec::new());
     for file in files {
         let mut text = place.read(&file, MAX_BYTES)?;
         if !is_over && file.name.ends_with(".jsonl") {

@@ -29,7 +29,7 @@ impl Allowance {
         let name = provider.as_str();
         caps.check("", name, accounting, prices.as_ref())?;
         if let Some(shared) = shared {
-            shared.caps().check("budget.", name, accounting, prices.as_ref().or(shared.prices()))?;
+            shared.caps().check("budget.", name, accounting, prices.as_ref().or(shared.0.prices.as_ref()))?;
         }
         let own = (!caps.is_empty()).then(|| Budget::new(caps, prices));
         Ok(Allowance { provider, accounting, prices, own, shared: shared.cloned() })
@@ -37,8 +37,8 @@ impl Allowance {
 
     /// The prices by which the turn's own usage is told: its own, or those of the budget that it shares.
     pub(crate) fn pricing(&self) -> Pricing {
-        let shared = self.shared.as_ref().and_then(Budget::prices);
-        Pricing { prices: self.prices.or(shared.copied()), accounting: self.accounting }
+        let shared = self.shared.as_ref().and_then(|shared| shared.0.prices);
+        Pricing { prices: self.prices.or(shared), accounting: self.accounting }
     }
 
     /// Every budget of the turn.
@@ -54,7 +54,8 @@ impl Allowance {
     /// A warning that a cap of money does not count all tokens: the CLI reported no cost of them, and they have no price.
     pub(crate) fn unpriced_words(&self, told: Option<Usage>, metered: &Usage) -> Option<String> {
         let is_unpriced = |budget: &Budget| {
-            budget.caps().max_cost_usd.is_some() && self.prices.as_ref().or(budget.prices()).is_none()
+            budget.caps().max_cost_usd.is_some()
+                && self.prices.as_ref().or(budget.0.prices.as_ref()).is_none()
         };
         let budget = self.budgets().find(|budget| is_unpriced(budget))?;
         let more = uncovered(&told.unwrap_or_default(), metered, self.accounting);

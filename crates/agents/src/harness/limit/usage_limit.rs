@@ -49,7 +49,7 @@ impl UsageLimit {
 #[derive(Clone)]
 pub(crate) struct HeldAccount {
     key: AccountKey,
-    limits: Vec<ConcurrencyLimit>,
+    pub(crate) limits: Vec<ConcurrencyLimit>,
     /// The longest wait of the one that asks.
     longest: Duration,
 }

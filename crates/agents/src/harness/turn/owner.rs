@@ -64,7 +64,6 @@ struct Owner {
     /// Number of the turn in the log.
     number: u64,
     request: TurnRequest,
-    limits: Vec<ConcurrencyLimit>,
     account: HeldAccount,
     orders: UnboundedReceiver<Order>,
     audience: Audience,
@@ -83,9 +82,8 @@ impl Owner {
         Owner {
             number: trace::number(),
             audience: Audience::new(request.has_listener, request.agent.redact.clone()),
-            account: HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset),
+            account: HeldAccount::new(&request.agent, limits, request.wait_for_reset),
             request,
-            limits,
             orders,
             started: Instant::now(),
             queued: Duration::ZERO,
@@ -181,7 +179,7 @@ impl Owner {
                 self.pause(wall_clock(until), allowance).await?;
                 continue;
             }
-            let waiting = place.take().unwrap_or_else(|| Waiting::begin(self.limits.clone()));
+            let waiting = place.take().unwrap_or_else(|| Waiting::begin(self.account.limits.clone()));
             let slot = self.pause(waiting.end(), allowance).await?;
             // The limit may have been met since.
             if self.account.held_until().is_none() {

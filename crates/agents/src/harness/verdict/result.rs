@@ -19,7 +19,7 @@ pub struct TurnResult {
 }
 
 /// All of a result but its text.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,19 +95,14 @@ impl TurnFacts {
             structured: digest.answer.structured.clone(),
             session_id: digest.session.clone(),
             usage: digest.usage.total(),
-            metered: None,
             turns: digest.steps.turns,
             tool_calls: digest.steps.tool_calls,
             attempts: 1,
-            queued_ms: 0.0,
-            duration_ms: 0.0,
             provider: provider.as_str(),
             model: digest.model.clone(),
             recovered,
             warnings: digest.warnings.clone(),
-            process: None,
-            sandbox: None,
-            record: None,
+            ..TurnFacts::default()
         }
     }
 }
