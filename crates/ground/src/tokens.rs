@@ -16,14 +16,27 @@ pub enum CachedInput {
 }
 
 /// The tokens of an answer, a turn or a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tokens {
     /// With those that were written to a cache.
+    #[serde(rename = "inputTokens")]
     pub input: u64,
     /// With those that were thought.
+    #[serde(rename = "outputTokens")]
     pub output: u64,
     /// Those that were read from a cache.
+    #[serde(rename = "cachedInputTokens")]
     pub cached: u64,
+}
+
+impl Tokens {
+    pub fn plus(self, other: Tokens) -> Tokens {
+        Tokens {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+        }
+    }
 }
 
 /// A number that somebody tells.

@@ -1,7 +1,7 @@
 //! Calls a model: makes attempts one after another, each with its timeouts, until one succeeds or no attempt is left.
 
 use super::body::{BodyReader, Progress};
-use super::completion::{Completion, Tokens};
+use super::completion::Completion;
 use super::failure::{Failure, aborted, passed};
 use super::request::{CompletionRequest, correction};
 use super::schema::Schema;
@@ -10,6 +10,7 @@ use ground::error::Error;
 use ground::lock::lock;
 use ground::random;
 use ground::redaction::Redactor;
+use ground::tokens::Tokens;
 use serde_json::Value;
 use std::future::Future;
 use std::sync::Mutex;
@@ -51,7 +52,7 @@ pub async fn complete(
         () = std::future::ready(()) => {}
     }
     let mut attempts = 0;
-    let mut usage = None;
+    let mut usage: Option<Tokens> = None;
     let mut asked = body(&request, &[]);
     loop {
         attempts += 1;
@@ -63,14 +64,14 @@ pub async fn complete(
             () = &mut abort => return Err(aborted(attempts)),
             ended = attempt(&pool, http, deadline, &request, attempts) => match ended {
                 Ok(completion) => {
-                    let usage = Tokens::sum(usage, completion.usage);
+                    let usage = usage.into_iter().chain(completion.usage).reduce(Tokens::plus);
                     return Ok(Completion { attempts, usage, ..completion });
                 }
                 Err(failure) => failure,
             },
         };
         if let Failure::Misfit { problems, text, usage: used, .. } = &failure {
-            usage = Tokens::sum(usage, *used);
+            usage = usage.into_iter().chain(*used).reduce(Tokens::plus);
             // After several misfitting answers, the model is asked to correct the last one.
             asked = body(&request, &correction(text, problems));
         }

@@ -1,7 +1,7 @@
 //! The model's answer. PURE.
 
 use ground::json::{self, Pieces};
-use ground::tokens::{self, CachedInput};
+use ground::tokens::{self, CachedInput, Tokens};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -30,27 +30,6 @@ pub struct ToolCall {
     pub name: String,
     /// The parsed arguments, or their text when they are not valid JSON.
     pub arguments: Value,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tokens {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    /// The part of the input tokens that came from a cache.
-    pub cached_input_tokens: u64,
-}
-
-impl Tokens {
-    /// The sum of both. A missing one counts as zero; `None` when both are missing.
-    pub(super) fn sum(one: Option<Tokens>, other: Option<Tokens>) -> Option<Tokens> {
-        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
-        Some(Tokens {
-            input_tokens: one.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: one.output_tokens.saturating_add(other.output_tokens),
-            cached_input_tokens: one.cached_input_tokens.saturating_add(other.cached_input_tokens),
-        })
-    }
 }
 
 /// Longest part of a server's words that an error contains.
@@ -328,8 +307,7 @@ fn choice(object: &Value) -> Option<&Value> {
 
 fn usage_of(usage: &Value) -> Tokens {
     let count = |path: &str| path.split('.').try_fold(usage, |inner, name| inner.get(name))?.as_u64();
-    let told = tokens::told(count, Some(CachedInput::Within)).unwrap_or_default();
-    Tokens { input_tokens: told.input, output_tokens: told.output, cached_input_tokens: told.cached }
+    tokens::told(count, Some(CachedInput::Within)).unwrap_or_default()
 }
 
 #[cfg(test)]

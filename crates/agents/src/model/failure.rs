@@ -1,9 +1,10 @@
 //! The failure of an attempt, whether to retry it, and the error for the user. PURE.
 
-use super::completion::{MAX_TOLD_CHARACTERS, Malformed, ServerError, Tokens};
+use super::completion::{MAX_TOLD_CHARACTERS, Malformed, ServerError};
 use ground::error::{Error, ErrorCode};
 use ground::redaction::Redactor;
 use ground::retry::{self, Classification, ErrorKind, Evidence};
+use ground::tokens::Tokens;
 use serde_json::Value;
 use std::time::Duration;
 use wires::http::{HttpError, Waiting};

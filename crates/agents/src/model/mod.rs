@@ -30,7 +30,7 @@ pub(crate) mod taken_schema;
 #[cfg(feature = "model")]
 pub use client::{complete, shared_client};
 #[cfg(feature = "model")]
-pub use completion::{Completion, Malformed, ServerError, Tokens, ToolCall};
+pub use completion::{Completion, Malformed, ServerError, ToolCall};
 #[cfg(feature = "model")]
 pub use described::{ErrorLayer, classify_described};
 #[cfg(feature = "model")]

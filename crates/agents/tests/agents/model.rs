@@ -401,7 +401,7 @@ async fn an_answer_has_to_fit_its_schema() {
             .await;
     let completion = server.ask(with).await.unwrap();
     let usage = completion.usage.unwrap();
-    assert_eq!((usage.input_tokens, usage.output_tokens), (10, 4), "of both attempts");
+    assert_eq!((usage.input, usage.output), (10, 4), "of both attempts");
     {
         let heard = server.heard.lock().unwrap();
         let messages = |attempt: usize| heard[attempt].1["messages"].as_array().unwrap().clone();

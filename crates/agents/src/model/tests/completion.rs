@@ -37,7 +37,7 @@ fn adds_up_text_usage_and_the_reason() {
         json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": { "cached_tokens": 3 } } }),
     ]);
     assert_eq!((completion.text.as_str(), completion.finish_reason.as_str()), ("Hello", "length"));
-    assert_eq!(completion.usage, Some(Tokens { input_tokens: 7, output_tokens: 2, cached_input_tokens: 3 }));
+    assert_eq!(completion.usage, Some(Tokens { input: 7, output: 2, cached: 3 }));
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn the_words_of_an_error_are_cut() {
 
 #[test]
 fn numbers_of_any_size_are_added() {
-    let most = Tokens { input_tokens: u64::MAX, output_tokens: u64::MAX, cached_input_tokens: u64::MAX };
-    assert_eq!(Tokens::sum(Some(most), Some(most)), Some(most));
+    let most = Tokens { input: u64::MAX, output: u64::MAX, cached: u64::MAX };
+    assert_eq!(most.plus(most), most);
 }
 
 #[test]
