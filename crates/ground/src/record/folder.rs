@@ -24,13 +24,13 @@ pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error
         Place::Within(parent, below) => (parent.path().join(below), parent.make_below(below)),
     };
     let folder = folder.map_err(|error| unwritable(&path, &error))?;
-    write_json(&folder, "run.json", start).map_err(|error| {
-        if let Place::Below(_) = spec.place {
-            // It is empty, and no record that a reader would find.
-            let _ = std::fs::remove_dir(folder.path());
+    if let Err(error) = write_json(&folder, "run.json", start) {
+        if let (Place::Below(parent), Some(name)) = (&spec.place, folder.path().file_name()) {
+            // It is no record that a reader would find.
+            let _ = HeldFolder::open(parent, &contained).and_then(|parent| parent.remove_all(name));
         }
-        unwritable(folder.path(), &error)
-    })?;
+        return Err(unwritable(folder.path(), &error));
+    }
     Ok(folder)
 }
 
