@@ -195,18 +195,14 @@ impl AgentRequest {
         self.variable("PATH").unwrap_or_else(|| DEFAULT_PATH.to_owned())
     }
 
-    /// The folder for temporary files in the agent's environment.
-    pub(crate) fn temporary_folder(&self) -> PathBuf {
-        self.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
-    }
-
     /// Folders in which the run's own folder may be made. There are several: a sandboxed program that can write the first of them
     /// can't write the others.
     pub(crate) fn folder_places(&self) -> Vec<PathBuf> {
         let home = self.variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
         let runtime = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
         let shared = ["/dev/shm", "/var/tmp"].map(PathBuf::from);
-        [self.temporary_folder()].into_iter().chain(runtime).chain(home).chain(shared).collect()
+        let temporary = self.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        [temporary].into_iter().chain(runtime).chain(home).chain(shared).collect()
     }
 
     /// Folders that the agent's sandbox lets it write; empty without a sandbox.

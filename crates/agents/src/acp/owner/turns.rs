@@ -116,7 +116,7 @@ impl Owner {
         // On the same clock.
         prompt.asked = now.checked_sub(prompt.asked.elapsed()).unwrap_or(now);
         let mut active = Active::new(prompt, turn, tag, now, self.session.version, &self.session.request);
-        active.digest.usage.price_by(self.spending.allowance.pricing());
+        active.digest.usage.pricing = self.spending.allowance.pricing();
         for warning in std::mem::take(&mut self.turns.warnings) {
             active.digest.note(&warning);
         }

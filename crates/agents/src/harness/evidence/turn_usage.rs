@@ -11,16 +11,11 @@ pub(crate) struct TurnUsage {
     ended: Option<Usage>,
     /// Tokens reported since the last end.
     passing: Option<Usage>,
-    /// How the cost is told.
-    pricing: Pricing,
+    /// How the cost is told from here on.
+    pub pricing: Pricing,
 }
 
 impl TurnUsage {
-    /// The cost is told by these prices from here on.
-    pub(crate) fn price_by(&mut self, pricing: Pricing) {
-        self.pricing = pricing;
-    }
-
     /// Adds the tokens of one end, which include those reported in passing before it. Returns them as they are told.
     pub(crate) fn add(&mut self, usage: Usage) -> Usage {
         self.passing = None;

@@ -213,7 +213,7 @@ impl Messages {
             (of("is_error"), of("result"), of("usage"), of("api_error_status"));
         let turns = of("num_turns").count();
         report_session(session, digest);
-        let last_call = self.usage.last_call();
+        let last_call = self.usage.current;
         let new_usage = of("model_usage_since_last_result");
         self.usage.on_result(usage, of("total_cost_usd").amount(), new_usage, digest);
         self.count_turns(turns, digest);

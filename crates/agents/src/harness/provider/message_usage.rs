@@ -39,8 +39,8 @@ pub(super) struct MessageUsage {
     cost: Option<f64>,
     /// Usage of the messages that have ended since the last result.
     ended: Usage,
-    /// Usage of the message that is being read.
-    current: Option<Usage>,
+    /// Usage of the message that is being read; at the end, of the last one.
+    pub(super) current: Option<Usage>,
     /// Usage of sub-agents' messages since the last result, by message id, because their lines interleave.
     others: Vec<(String, Usage)>,
 }
@@ -90,11 +90,6 @@ impl MessageUsage {
 
     fn passing(&self) -> Usage {
         self.ended.plus(self.current.unwrap_or_default()).plus(self.of_others())
-    }
-
-    /// The usage of the last message before the end.
-    pub(super) fn last_call(&self) -> Option<Usage> {
-        self.current
     }
 
     /// Takes the usage in a `result` line, the end of a turn.

@@ -113,7 +113,7 @@ impl Attempt {
         };
         let mut transcript = Transcript::new(provider, true, judged.before);
         let accounting = provider.descriptor().accounting;
-        transcript.digest.usage.price_by(Pricing { prices: judged.prices, accounting });
+        transcript.digest.usage.pricing = Pricing { prices: judged.prices, accounting };
         let unreadable = |error: std::io::Error| {
             Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
         };

@@ -67,7 +67,7 @@ pub(crate) async fn attempt(
     let process = process::spawn(spec);
     let mut transcript =
         Transcript::new(plan.task.request.agent.provider, audience.wants_events(), plan.before);
-    transcript.digest.usage.price_by(plan.task.allowance.pricing());
+    transcript.digest.usage.pricing = plan.task.allowance.pricing();
     let (writer, reader) = output(transcript);
     process.subscribe(Box::new(writer));
     debug!(target: TURN, id = plan.task.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
@@ -189,7 +189,7 @@ impl Watch<'_> {
 
     fn on_news(&mut self, audience: &mut Audience) {
         let mut heard = self.reader.heard();
-        let progressed = heard.take_progress();
+        let progressed = std::mem::take(&mut heard.has_progressed);
         if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest.session.as_deref())
         {
             // It lives, and goes by the id that it was given; it says so itself only at its end.

@@ -24,7 +24,8 @@ pub(super) struct Heard {
     /// Bytes since the attempt's task last processed the output.
     unseen_bytes: usize,
     has_news: bool,
-    has_progressed: bool,
+    /// Whether a line that came since the last look was a sign of progress.
+    pub has_progressed: bool,
     /// Reading is paused because a listener is slow.
     is_held: bool,
     is_over: bool,
@@ -33,11 +34,6 @@ pub(super) struct Heard {
 impl Heard {
     fn has_room(&self) -> bool {
         !self.is_held && (self.unseen_bytes < WINDOW_BYTES || !self.transcript.digest.events.are_built)
-    }
-
-    /// Whether a line that came since the last look was a sign of progress.
-    pub(crate) fn take_progress(&mut self) -> bool {
-        std::mem::take(&mut self.has_progressed)
     }
 }
 

@@ -163,7 +163,7 @@ impl Owner {
             self.request = self.or_abort(preparation).await??;
             W::check(&self.request)?;
         }
-        self.tally.price_by(allowance.pricing());
+        self.tally.pricing = allowance.pricing();
         let ended = self.run_attempts(slot, &mut way, allowance).await;
         way.end().await;
         ended
@@ -234,7 +234,7 @@ impl Owner {
                     drop(slot);
                     self.pause(wall_clock(until), allowance).await?;
                     waits += 1;
-                    again = again.after_limit(session, self.tally.has_worked());
+                    again = again.after_limit(session, self.tally.has_worked);
                     slot = self.slot(None, allowance).await?;
                 }
                 Next::Reask { session, problems } => {
@@ -290,7 +290,7 @@ impl Owner {
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();
         if let Some(record) = &mut self.audience.record {
-            let prices = self.tally.prices();
+            let prices = self.tally.pricing.prices;
             record.judge(&Judged { retry, prices, is_uncounted, ..attempted.judged.clone() });
         }
         log_next(self.number, self.tally.attempts, next);

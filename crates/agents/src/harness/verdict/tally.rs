@@ -2,7 +2,7 @@
 
 use crate::harness::event::Usage;
 use crate::harness::evidence::metered::{plus, told, usage_of};
-use crate::harness::spending::{Prices, Pricing};
+use crate::harness::spending::Pricing;
 use crate::harness::verdict::result::{TurnFacts, TurnSandbox};
 use process::{Metered, Refused};
 
@@ -12,26 +12,19 @@ pub(crate) struct Tally {
     pub tool_calls: u64,
     usage: Option<Usage>,
     turns: u64,
-    has_worked: bool,
+    /// A model answered, or a tool ran.
+    pub has_worked: bool,
     /// The last attempt counts only if no other follows.
     is_free: bool,
     warnings: Vec<String>,
     /// Targets that the sandboxes of the attempts refused; absent without a sandbox.
     refused: Option<Vec<Refused>>,
     metered: Metered,
-    pricing: Pricing,
+    /// How costs are told.
+    pub pricing: Pricing,
 }
 
 impl Tally {
-    /// Costs are told by these prices.
-    pub(crate) fn price_by(&mut self, pricing: Pricing) {
-        self.pricing = pricing;
-    }
-
-    pub(crate) fn prices(&self) -> Option<Prices> {
-        self.pricing.prices
-    }
-
     /// An attempt is over.
     pub(crate) fn count(&mut self, facts: &TurnFacts, has_worked: bool) {
         self.attempts = (self.attempts + facts.attempts).saturating_sub(u32::from(self.is_free));
@@ -68,11 +61,6 @@ impl Tally {
     /// The last attempt met a limit that is waited out: it is none if another follows.
     pub(crate) fn uncount(&mut self) {
         self.is_free = true;
-    }
-
-    /// A model answered, or a tool ran.
-    pub(crate) fn has_worked(&self) -> bool {
-        self.has_worked
     }
 
     /// Writes the sums into the result.
