@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What a request of ours asks for.
+/// The setting of a session that a request of ours changes.
 pub(crate) enum Change {
     Mode(String),
     Option(String, Value),
