@@ -6,7 +6,7 @@
 //! directory differs between machines. Only files that a pattern names are written, so that a tampered blob can't reach the
 //! CLI's settings.
 
-use crate::harness::folder::sandbox::resolve;
+use crate::harness::provider::place::resolve;
 use crate::harness::provider::{Project, Provider, SessionFiles, plain};
 use crate::harness::turn::request::TurnRequest;
 use ground::os::{ContainedFolders, EntryKind, HeldFolder, real_path};
@@ -61,8 +61,7 @@ impl SessionPlace {
         if session.len() < 8 || session.len() > 128 || !session.bytes().all(is_plain) {
             return None;
         }
-        let root =
-            resolve(files.root, &|name| variable(name).filter(|value| Path::new(value).is_absolute()))?;
+        let root = resolve(files.root, &variable)?;
         let project = match files.project {
             Project::None => None,
             Project::Named(name) => Some(name(&cwd)),

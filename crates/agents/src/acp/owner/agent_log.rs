@@ -1,7 +1,7 @@
 //! Reads an agent's session log for facts that the agent does not report: that its model failed, or that its answer was cut.
 
+use crate::harness::provider::place::resolve;
 use crate::harness::provider::protocol::{AgentLog, Logged};
-use crate::harness::provider::session_log;
 use ground::os::{blocking, open_regular, within};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) async fn told(
     variable: impl Fn(&str) -> Option<String>,
     session: &str,
 ) -> Option<Logged> {
-    let folder = session_log::folder(log.places, variable)?;
+    let folder = resolve(log.place, &variable)?;
     let session = session.to_owned();
     let read = blocking(move || {
         let tail = tail(&(log.file)(&folder, &session)?).ok()?;

@@ -4,6 +4,7 @@
 use super::refused;
 use crate::harness::level::Level;
 use crate::harness::provider::Provider;
+use crate::harness::provider::place::resolve;
 use ground::error::Error;
 use ground::os::{ContainedFolders, HeldFolder, place_below, place_of_folder};
 use process::Sandbox;
@@ -168,27 +169,12 @@ pub(crate) fn place_of(
     place: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<PathBuf, Error> {
-    // A relative one would be another folder for the CLI than for us.
-    let folder = |name: &str| variable(name).filter(|value| Path::new(value).is_absolute());
-    resolve(place, &folder).ok_or_else(|| {
+    resolve(place, variable).ok_or_else(|| {
         let problem = format!(
             "the state folder of {} is unknown without HOME in its environment: set HOME",
             provider.as_str()
         );
         Error::invalid_option("sandbox", problem)
-    })
-}
-
-/// A place as a descriptor writes it. `folder`: a variable that names one.
-pub(crate) fn resolve(place: &str, folder: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    // An agent that its user described has absolute paths too.
-    if Path::new(place).is_absolute() {
-        return Some(PathBuf::from(place));
-    }
-    place.split('|').find_map(|alternative| {
-        let (head, rest) = alternative.split_once('/').unwrap_or((alternative, ""));
-        let base = folder(head.strip_prefix('$').unwrap_or("HOME"))?;
-        Some(if rest.is_empty() { PathBuf::from(base) } else { Path::new(&base).join(rest) })
     })
 }
 
@@ -220,14 +206,6 @@ mod tests {
         assert!(
             state(Provider::Opencode, &[home, ("XDG_DATA_HOME", "/d")]).contains(&"/d/opencode".to_owned())
         );
-    }
-
-    #[test]
-    fn a_place_of_a_described_agent_is_where_it_says() {
-        let folder = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
-        for (place, path) in [("/var/lib/goose", "/var/lib/goose"), ("~/.goose", "/home/me/.goose")] {
-            assert_eq!(resolve(place, &folder), Some(PathBuf::from(path)));
-        }
     }
 
     #[test]

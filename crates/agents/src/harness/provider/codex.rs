@@ -95,7 +95,7 @@ const FILES: SessionFiles = SessionFiles {
 
 /// Its `total_token_usage` is what `turn.completed` tells.
 const LOG: SessionLog = SessionLog {
-    places: &[("CODEX_HOME", "sessions"), ("HOME", ".codex/sessions")],
+    place: "$CODEX_HOME/sessions|~/.codex/sessions",
     sign: "token_count",
     count: |line, usage| {
         let [payload] = line.fields(["payload"]);

@@ -78,7 +78,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 const LOG: AgentLog = AgentLog {
-    places: &[("COPILOT_HOME", "session-state"), ("HOME", ".copilot/session-state")],
+    place: "$COPILOT_HOME/session-state|~/.copilot/session-state",
     file: |folder, session| {
         // The agent names the session: no name leads out of the folder.
         let is_name = Path::new(session).file_name().is_some_and(|name| name == session);

@@ -21,6 +21,7 @@ mod message_usage;
 mod opencode;
 mod other;
 mod pi;
+pub(crate) mod place;
 pub mod protocol;
 mod qwen;
 pub(crate) mod restraint;

@@ -58,7 +58,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 const LOG: AgentLog = AgentLog {
-    places: &[("PI_CODING_AGENT_DIR", "sessions"), ("HOME", ".pi/agent/sessions")],
+    place: "$PI_CODING_AGENT_DIR/sessions|~/.pi/agent/sessions",
     file: session_log::file_of,
     told: logged,
 };

@@ -111,8 +111,8 @@ pub(super) const fn retry(begin: &'static str, end: &'static str) -> Aside {
 
 /// A session's log with one JSON object per line, which the agent writes.
 pub struct AgentLog {
-    /// The first of these variables that is set, and the folder below.
-    pub places: &'static [(&'static str, &'static str)],
+    /// The folder of logs.
+    pub place: &'static str,
     /// The file of a session in that folder.
     pub file: fn(&Path, &str) -> Option<PathBuf>,
     /// Finds the last turn's result in the end of the log.

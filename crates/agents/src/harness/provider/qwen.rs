@@ -84,7 +84,7 @@ const FILES: SessionFiles = SessionFiles {
 
 /// Each call to the model; a session that is resumed begins with their sum.
 const LOG: SessionLog = SessionLog {
-    places: &[("HOME", ".qwen/projects")],
+    place: "$QWEN_HOME/projects|~/.qwen/projects",
     sign: "api_response",
     count: |line, usage| {
         let [payload] = line.fields(["systemPayload"]);

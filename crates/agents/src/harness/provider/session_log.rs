@@ -2,6 +2,7 @@
 //! the usage of a turn is right whichever host or terminal ran the turns before.
 
 use crate::harness::event::Usage;
+use crate::harness::provider::place::resolve;
 use ground::json::{Index, Line};
 use ground::os::open_regular;
 use memchr::memmem::Finder;
@@ -21,8 +22,8 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The location of a CLI's session logs, with one JSON object per line, and the lines that report usage.
 pub struct SessionLog {
-    /// The first of these variables that is set, and the folder below.
-    pub places: &'static [(&'static str, &'static str)],
+    /// Their folder.
+    pub place: &'static str,
     /// Lines without this text hold no usage.
     pub sign: &'static str,
     /// Adds the usage in a line to the sum.
@@ -36,14 +37,9 @@ pub(crate) async fn counted(
     variable: impl Fn(&str) -> Option<String>,
     session: &str,
 ) -> Option<Usage> {
-    let folder = folder(log.places, variable)?;
+    let folder = resolve(log.place, &variable)?;
     let session = session.to_owned();
     ground::os::blocking(move || read(log, &file_of(&folder, &session)?)).await.ok().flatten()
-}
-
-/// The first of these variables that is set, and the folder below.
-pub(crate) fn folder(places: &[(&str, &str)], variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    places.iter().find_map(|(name, below)| Some(Path::new(&variable(name)?).join(below)))
 }
 
 /// The log of this session, somewhere in the folder.
