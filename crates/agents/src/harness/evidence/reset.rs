@@ -300,8 +300,8 @@ impl<'a> Words<'a> {
         }
         FORMATS.iter().find_map(|format| {
             let (told, length) = BrokenDownTime::parse_prefix(format, self.0).ok()?;
-            let rest = &self.0[length..];
-            if format.ends_with("%p") && rest.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+            let (rest, is_half) = (&self.0[length..], format.ends_with("%p"));
+            if rest.starts_with(|next: char| next.is_ascii_digit() || is_half && next.is_ascii_alphabetic()) {
                 return None;
             }
             self.0 = rest;

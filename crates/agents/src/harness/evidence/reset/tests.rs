@@ -126,6 +126,7 @@ fn other_words_say_nothing() {
         "resets 7",
         "resets 13pm",
         "resets 25:00",
+        "resets 12:345",
         "reset after 3 failed attempts",
         "resets 7pm (Nowhere/At_All)",
         "resets Feb 30 at 7am",
