@@ -46,7 +46,6 @@ pub enum Metering {
 }
 
 /// The way out of one program's tree. It closes when it is dropped.
-#[derive(Debug)]
 pub struct Gate {
     /// The TCP port on loopback.
     pub port: u16,
@@ -57,7 +56,7 @@ pub struct Gate {
     /// A folder of files that the program needs to read.
     pub folder: Option<PathBuf>,
     /// Whatever serves it, until it is dropped.
-    pub server: Box<dyn Debug + Send + Sync>,
+    pub server: Box<dyn Send + Sync>,
 }
 
 /// The hosts that a sandboxed program may reach.
