@@ -75,6 +75,8 @@ pub(crate) struct Shown {
 pub(super) struct Held {
     pub(super) folder: Option<RunFolder>,
     pub(super) claim: Option<Claim>,
+    /// The callers who closed the session, and wait for this end.
+    pub(super) closers: Vec<Reply<()>>,
     _slot: Option<Slot>,
 }
 
@@ -90,8 +92,6 @@ pub(crate) struct Owner {
     pub(super) leftovers: Leftovers,
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) held: Held,
-    /// Those who closed the session, and wait for its end.
-    pub(super) closers: Vec<Reply<()>>,
     /// The time of all limits rests while this process is stopped.
     pub(super) awake: Awake,
 }
@@ -151,8 +151,7 @@ impl Owner {
             listeners: Listeners::new(recorder),
             leftovers: Leftovers { cancelled: None, waiters: Vec::new(), left: Left::default(), sender },
             shown,
-            held: Held { folder: Some(opened.folder), claim: opened.claim, _slot: slot },
-            closers: Vec::new(),
+            held: Held { folder: Some(opened.folder), claim: opened.claim, closers: Vec::new(), _slot: slot },
             awake,
         };
         debug!(target: SESSION, id = owner.session.number, run = owner.link.connection.process.number(), agent = owner.session.agent.as_str(), version = ?owner.session.version, "is open");
@@ -178,11 +177,11 @@ impl Owner {
         orders.close();
         while let Some(order) = orders.recv().await {
             match order {
-                Order::Close { reply } => self.closers.push(reply),
+                Order::Close { reply } => self.held.closers.push(reply),
                 other => other.refuse(self.gone()),
             }
         }
-        for reply in self.closers {
+        for reply in self.held.closers {
             let _ = reply.send(Ok(()));
         }
     }
@@ -220,7 +219,7 @@ impl Owner {
                     break over;
                 },
             }
-            if !self.closers.is_empty() {
+            if !self.held.closers.is_empty() {
                 break Over::Closed;
             }
             self.advance();

@@ -41,7 +41,7 @@ impl Owner {
             Order::Idle { reply } => self.work.waiters.push(reply),
             Order::Close { reply } => {
                 self.abort_next();
-                self.closers.push(reply);
+                self.held.closers.push(reply);
             }
         }
     }
