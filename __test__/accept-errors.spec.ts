@@ -12,8 +12,13 @@ const built = createRequire(import.meta.url)
 const { ToolServer } = built(
   '../dist/lib/harness/session/tool_server',
 ) as typeof import('../lib/harness/session/tool_server')
-const { serveView } = built('../dist/cli/view/server') as typeof import('../cli/view/server')
-const { RecordSource } = built('../dist/cli/view/record_source') as typeof import('../cli/view/record_source')
+// Their types lead to a file that can only be read as CommonJS.
+const { serveView } = built('../dist/cli/view/server') as {
+  serveView(options: { source: object }): Promise<{ close(): Promise<void> }>
+}
+const { RecordSource } = built('../dist/cli/view/record_source') as {
+  RecordSource: { open(folder: string): Promise<object> }
+}
 const { listenForEnd } = built('../dist/cli/keeper') as typeof import('../cli/keeper')
 
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-accept-'))
