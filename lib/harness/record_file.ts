@@ -31,7 +31,7 @@ type Read<S> = S extends keyof Values
     : { -readonly [Name in keyof S]?: Read<S[Name]> }
 
 /** Content of `run.json`. */
-export type RecordStart = Read<typeof startShape>
+type RecordStart = Read<typeof startShape>
 
 const startShape = {
   kind: 'string',
@@ -68,7 +68,7 @@ const endShape = {
 } as const satisfies Shape
 
 /** Content of `race.json`: all entries of the race that a turn took part in. */
-export interface RecordedRace {
+interface RecordedRace {
   entries: RecordedEntry[]
 }
 

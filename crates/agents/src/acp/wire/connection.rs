@@ -65,7 +65,7 @@ impl Exit {
         }
     }
 
-    /// `with code 3`, `of SIGKILL`.
+    /// `exited with 3`, `was ended by SIGKILL`.
     pub(crate) fn words(&self) -> String {
         match (&self.signal, self.exit_code) {
             (Some(signal), _) => format!("was ended by {signal}"),
