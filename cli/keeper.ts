@@ -1,10 +1,10 @@
 // The processes that keep the fleet of a folder up, and their end by `sheepdog fleet down`. Each one listens on loopback, and its
 // file in the folder says at which port: the number of a process that was killed may belong to any other process by now.
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { listenOnLoopback } from './loopback'
 
 interface Keeper {
   port: number
@@ -26,10 +26,7 @@ export async function listenForEnd(dir: string, end: () => void): Promise<() => 
     socket.on('data', (word) => (`${word}` === token ? end() : socket.destroy()))
     socket.write(name)
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  // A connection that the system does not let it take must not end the keeper.
-  server.on('error', () => {})
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   const file = join(dir, `keeper-${name}.json`)
   mkdirSync(dir, { recursive: true })
   // Under its name the file is whole.

@@ -3,11 +3,11 @@ import { elapsedMs } from '../../lib/host'
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { listenOnLoopback } from '../loopback'
 import type { FileKind, RunSource } from './source'
 
 export interface ViewOptions {
@@ -62,7 +62,9 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
       else reply(response, status, 'text/plain', `${status}`)
     })
   })
-  const hosts = await listen(server, port)
+  const bound = await listenOnLoopback(server, port)
+  /** The hosts by which it may be asked for. */
+  const hosts = new Set([`127.0.0.1:${bound}`, `localhost:${bound}`])
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { host, origin } = request.headers
@@ -95,7 +97,6 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
     return readRun(source, id, part, query, response)
   }
 
-  const { port: bound } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${bound}/${token}/`,
     close: () =>
@@ -194,17 +195,6 @@ class News {
     if (ids.length > 0) this.#version++
     for (const id of ids) this.#changed.set(id, this.#version)
   }
-}
-
-/** The hosts by which it may be asked for. */
-async function listen(server: Server, port: number): Promise<Set<string>> {
-  await new Promise<void>((resolve, reject) => {
-    // Also later: a connection that the system does not let it take must not end the view.
-    server.on('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
-  })
-  const { port: bound } = server.address() as AddressInfo
-  return new Set([`127.0.0.1:${bound}`, `localhost:${bound}`])
 }
 
 /** In a time that says nothing of how much of it is right. */

@@ -1,13 +1,13 @@
 // The upload address of a client's own: a server that writes what the runtime uploads below one folder.
 import type { FileHandle } from 'node:fs/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { isIPv6 } from 'node:net'
 import { dirname, join, relative, sep } from 'node:path'
 import { invalidOption } from '../error'
 import { absolutePath, pause } from '../host'
 import { check, checkOptions, optionsOf, show, type Checks } from '../option'
-import { boundStrangers } from '../strangers'
+import { boundStrangers, listen } from '../strangers'
 
 /** Options of `client.receive`. */
 export interface ReceiveOptions {
@@ -111,13 +111,11 @@ export class FileReceiver implements Receiver {
         throw invalidOption('folder', error.message)
       })
     const server = http().createServer()
-    await new Promise<void>((resolve, reject) => {
-      // Also later: a connection that the system does not let it take must not end the host.
-      server.on('error', (error: Error) => reject(invalidOption('host', error.message)))
-      server.listen(port, host.replace(/^\[|\]$/g, ''), resolve)
+    const listening = listen(server, port, host.replace(/^\[|\]$/g, ''))
+    const { address, port: chosen } = await listening.catch((error: Error) => {
+      throw invalidOption('host', error.message)
     })
     server.unref()
-    const { address, port: chosen } = server.address() as AddressInfo
     const own = `http://${isIPv6(address) ? `[${address}]` : address}:${chosen}`
     return new FileReceiver(server, (url ?? own).replace(/\/$/, ''), await files().realpath(folder), maxBytes)
   }

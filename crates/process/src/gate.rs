@@ -55,7 +55,7 @@ pub struct Gate {
     pub redirects: Vec<(u16, u16)>,
     /// A folder of files that the program needs to read.
     pub folder: Option<PathBuf>,
-    /// Whatever serves it, until it is dropped.
+    /// The server behind it, which ends when this is dropped.
     pub server: Box<dyn Send + Sync>,
 }
 

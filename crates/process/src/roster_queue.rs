@@ -89,7 +89,7 @@ mod tests {
         }
         assert_eq!(done.load(Ordering::SeqCst), 0);
         drop(release);
-        // Behind all that waited.
+        // This one runs behind all that waited.
         while queue.waiting() > 0 {
             tokio::task::yield_now().await;
         }

@@ -2,7 +2,7 @@
 // one way of transport: a POST answered with JSON.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { boundStrangers } from '../../strangers'
+import { boundStrangers, listen } from '../../strangers'
 import type { Tool } from '../../tool/definition'
 import { ToolProtocol } from './tool_protocol'
 
@@ -19,11 +19,7 @@ export class ToolServer extends ToolProtocol {
 
   static async start(tools: readonly Tool[]): Promise<ToolServer> {
     const server = new ToolServer(tools)
-    await new Promise<void>((resolve, reject) => {
-      // Also later: a connection that the system does not let it take must not end the host.
-      server.#server.on('error', reject)
-      server.#server.listen(0, '127.0.0.1', resolve)
-    })
+    await listen(server.#server, 0, '127.0.0.1')
     return server
   }
 

@@ -26,7 +26,7 @@ pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error
     let folder = folder.map_err(|error| unwritable(&path, &error))?;
     if let Err(error) = write_json(&folder, "run.json", start) {
         if let (Place::Below(parent), Some(name)) = (&spec.place, folder.path().file_name()) {
-            // It is no record that a reader would find.
+            // Without this file it is a record to no reader, and would never be pruned.
             let _ = HeldFolder::open(parent, &contained).and_then(|parent| parent.remove_all(name));
         }
         return Err(unwritable(folder.path(), &error));
